@@ -62,7 +62,7 @@ def run_trainer(
         if checkpoint is None or stop.has_stepped or is_lost_connection(error):
             raise
         raise Refusal(_unloadable(checkpoint, error), code="resume") from error
-    disk = trainer.parts.watch.disk
+    disk = trainer.parts.disk
     stoppable_after_training(run / f"checkpoint-{trainer.state.global_step}")
     if stop.stopped or idle.ended or disk.left_out == trainer.state.global_step:
         finish_wandb()  # its output must not be the last
@@ -128,7 +128,7 @@ def _watched(
     idle = IdleBatches(
         trainer._metrics,
         parts.checkpoint.counts,
-        lambda: parts.watch.faults.newest_norm,
+        lambda: parts.faults.newest_norm,
         steps_per_block,
         print_line,
     )

@@ -12,40 +12,23 @@ from evenkeel.trainer.algorithms import update
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS, TURN_COLUMNS
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from evenkeel.trainer.algorithms.signals import Signals, estimator_signals
-from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.algorithms.turns import turn_column
 from evenkeel.trainer.step.metrics import per_response, rollout_metrics
 from evenkeel.trainer.step.rollout import Rollout, group_labels, verdicts
-from evenkeel.trainer.step.setup import Ranks
+from evenkeel.trainer.step.setup import Setup
 
 if TYPE_CHECKING:
-    from trl import GRPOConfig
+    pass
 
 
 class Advantages:
-    """Advantages of a rollout batch, and the labels that its rows keep when it is cut.
+    """Advantages of a rollout batch, and the labels that its rows keep when it is cut."""
 
-    Args:
-        reward_weights: (F,).
-        padding: the token that completions are padded with.
-        ratio_comes_later: the importance ratio against vLLM is only known when the loss is computed.
-        turn_columns: of `TURN_COLUMNS`, which a batch may lack: its environments had nothing to say of their turns.
-    """
-
-    def __init__(
-        self,
-        args: "GRPOConfig",
-        strategies: Strategies,
-        ranks: Ranks,
-        reward_weights: Tensor,
-        padding: int,
-        *,
-        ratio_comes_later: bool,
-        turn_columns: frozenset[str] = frozenset(),
-    ) -> None:
-        self.args, self.strategies, self.ranks = args, strategies, ranks
-        self.reward_weights, self.padding, self.ratio_comes_later = reward_weights, padding, ratio_comes_later
-        self.turn_columns = turn_columns
+    def __init__(self, setup: Setup) -> None:
+        self.args, self.strategies, self.ranks = setup.args, setup.strategies, setup.ranks
+        self.reward_weights, self.padding = setup.reward_weights, setup.tokenizer.pad_token_id
+        self.ratio_comes_later = setup.choices["skipping"]  # it is only known when the loss is computed
+        self.turn_columns = setup.settings.loaded.turn_columns or frozenset[str]()
 
     def signals(self, rollout: Rollout) -> Signals:
         """What the estimator may name, of all ranks' completions; gathered over the ranks when it asks."""

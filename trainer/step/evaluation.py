@@ -21,34 +21,24 @@ from evenkeel.trainer.evaluation.decoding import Decoding, Draw, draws_of_rank
 from evenkeel.trainer.evaluation.judging import Answered, Tally
 from evenkeel.trainer.evaluation.result import EvaluationResult, evaluation_metrics
 from evenkeel.trainer.step.options import Evaluation
-from evenkeel.trainer.step.setup import Ranks, random_streams_kept
+from evenkeel.trainer.step.setup import Setup, random_streams_kept
 
 
 class HeldOut:
     """Answers and judges held-out rows, k samples or the greedy completion of each, in named sets.
 
     Args:
-        functions: reward functions by name, called as functions; ``reward_weights`` weigh them.
-        ends: tokens that a completion which was not cut off ends with.
+        functions: reward functions by name, called as functions.
 
     Attributes:
         newest: the results of the newest evaluation, one for each set.
         environments: those that answer held-out rows, by name, kept for the next evaluation.
     """
 
-    def __init__(
-        self,
-        options: Evaluation,
-        ranks: Ranks,
-        functions: Mapping[str, Any],
-        reward_weights: Sequence[float],
-        *,
-        temperature: float,
-        batch_size: int,
-        ends: frozenset[int],
-    ) -> None:
-        self.options, self.ranks, self.functions, self.reward_weights = options, ranks, functions, reward_weights
-        self.temperature, self.batch_size, self.ends = temperature, batch_size, ends
+    def __init__(self, setup: Setup, options: Evaluation, functions: Mapping[str, Any]) -> None:
+        self.options, self.ranks, self.functions = options, setup.ranks, functions
+        self.reward_weights, self.ends = setup.reward_weights.tolist(), setup.ends
+        self.temperature, self.batch_size = setup.args.temperature, setup.args.per_device_eval_batch_size
         self.newest: list[EvaluationResult] = []
         self.environments: dict[str | None, list[Any]] = defaultdict(list)
         self._under_way: tuple[Any, Decoding, Tally] | None = None

@@ -23,9 +23,9 @@ import numpy as np
 import torch
 
 from evenkeel.trainer.step.metrics import Means
-from evenkeel.trainer.step.options import Guards, Position
+from evenkeel.trainer.step.options import Guards
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.setup import Ranks
+from evenkeel.trainer.step.setup import Position, Ranks
 
 SKIPPED = "steps left out"
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from trl.trainer.utils import is_async_callable
 
 from evenkeel.rewards.verifier import LARGEST_SCORE
-from evenkeel.trainer.step.setup import Ranks
+from evenkeel.trainer.step.setup import Setup
 
 _CALLBACKS = ("log_extra", "log_metric")
 _NO_COLUMNS = ("prompt", "completion", "completion_ids")  # of a row; TRL hands them over by other names
@@ -39,9 +39,6 @@ class Judging:
     running is waited for, so that no two ever run; on Ctrl-C it is left running and does not keep the process from
     ending.
 
-    Args:
-        names, weights: of the reward functions, (F,).
-
     Attributes:
         rewards_per_function: (N, F) of all ranks, of the newest rollout batch.
         columns: what this rank's reward functions logged of it, name → one value a row.
@@ -51,8 +48,8 @@ class Judging:
     rewards_per_function: Tensor
     columns: dict[str, list[Any]]
 
-    def __init__(self, names: Sequence[str], weights: Tensor, ranks: Ranks) -> None:
-        self.names, self.weights, self.ranks = names, weights, ranks
+    def __init__(self, setup: Setup) -> None:
+        self.names, self.weights, self.ranks = setup.reward_names, setup.reward_weights, setup.ranks
         self.overlapped_seconds = 0.0
         self._rows: Sequence[Mapping[str, Any]] | None = None
         self._early: EarlyJudgement | None = None

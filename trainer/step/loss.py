@@ -6,7 +6,7 @@ for the log-probabilities of the policy: `Loss.write_advantages` writes both the
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +17,6 @@ from evenkeel.trainer.algorithms.contract import COEFFICIENT, TOKEN_WEIGHT
 from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
 from evenkeel.trainer.algorithms.results import checked_coefficients
 from evenkeel.trainer.algorithms.signals import token_signals
-from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.metrics import (
     Means,
     SharedPrefixMeter,
@@ -29,12 +28,9 @@ from evenkeel.trainer.step.metrics import (
     over_all_microbatches,
 )
 from evenkeel.trainer.step.microbatches import kept_tokens
-from evenkeel.trainer.step.options import NOTABLE_CHANGE, Position, Schedule
+from evenkeel.trainer.step.options import NOTABLE_CHANGE
 from evenkeel.trainer.step.rollout import loss_mask
-from evenkeel.trainer.step.setup import Batch, Ranks
-
-if TYPE_CHECKING:
-    from trl import GRPOConfig
+from evenkeel.trainer.step.setup import Batch, Position, Setup
 
 _DIFFERENCE, _RATIO = "sampling/sampling_logp_difference", "sampling/importance_sampling_ratio"
 _NOISE, _COEFFICIENT = "rounding/log_prob/mean_abs", "rounding/coefficient/mean"
@@ -76,35 +72,23 @@ class Loss:
     on average with that π_old, as a multiple of what it is, each weighed by the size of its advantage: 1 without
     rounding. It is not measured of a coefficient that has a state or draws at random.
 
+    Where π_old is not scored beforehand (see `trainer.step.scoring`), the importance ratio against vLLM is made of the
+    loss's own log-probabilities. The metrics ``sampling/…`` are then TRL's, over the tokens that are trained: rows that
+    planned micro-batches leave out are not in them.
+
     Args:
-        epsilon_high: where TRL's ``cispo`` cuts the ratio off.
-        makes_ratio: π_old was not scored beforehand (see `trainer.step.scoring`): the importance ratio against vLLM is
-            made of the loss's own log-probabilities. The metrics ``sampling/…`` are then TRL's, over the tokens that
-            are trained: rows that planned micro-batches leave out are not in them.
         token_classes: measures the entropy by class of token; ``None`` = it is not measured.
-        lags: batches are trained by a later policy than the one that wrote them; how far it has moved is measured.
-        by_engine: π_old are then the log-probabilities that vLLM sampled with, in every pass.
 
     Attributes:
         means: everything measured since the last log line.
     """
 
-    def __init__(
-        self,
-        args: "GRPOConfig",
-        strategies: Strategies,
-        schedule: Schedule,
-        ranks: Ranks,
-        *,
-        epsilon_high: float,
-        makes_ratio: bool,
-        token_classes: TokenClassMeter | None,
-        lags: bool = False,
-        by_engine: bool = False,
-    ) -> None:
-        self.args, self.strategies, self.schedule, self.ranks = args, strategies, schedule, ranks
-        self.epsilon_high, self.makes_ratio, self.token_classes = epsilon_high, makes_ratio, token_classes
-        self.lags, self.by_engine = lags, by_engine
+    def __init__(self, setup: Setup, token_classes: TokenClassMeter | None = None) -> None:
+        args, strategies = setup.args, setup.strategies
+        self.args, self.strategies, self.schedule, self.ranks = args, strategies, setup.schedule, setup.ranks
+        self.epsilon_high = args.epsilon if args.epsilon_high is None else args.epsilon_high  # where cispo cuts off
+        self.makes_ratio, self.token_classes = setup.choices["skipping"], token_classes
+        self.lags, self.by_engine = setup.lags, setup.by_engine
         self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
         self._current: tuple[Batch, Position] | None = None
         self._generated_after = 0
@@ -137,7 +121,7 @@ class Loss:
         """Inside, TRL computes the loss of the batch returned: a copy, for the buffered one serves later passes too."""
         batch = dict(microbatch)
         if self.schedule.num_passes > 1:
-            self._select_pass(batch, self.schedule.pass_index(position))
+            self._select_pass(batch, self.schedule.pass_index(position.microbatches))
         self._current = batch, position
         try:
             yield batch

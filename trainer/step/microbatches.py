@@ -25,11 +25,10 @@ from trl.trainer.utils import split_pixel_values_by_grid, split_tensor_dict, uns
 
 from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.algorithms.strategies import Strategies
-from evenkeel.trainer.step.compatibility import drops
-from evenkeel.trainer.step.options import Position, Schedule
+from evenkeel.trainer.step.compatibility import cuts_passes, drops
 from evenkeel.trainer.step.packing import Packing, Sharing, packing, pays, planned_cuts, prompt_numbers, work_of
 from evenkeel.trainer.step.rollout import loss_mask
-from evenkeel.trainer.step.setup import Batch, Ranks, random_streams_kept
+from evenkeel.trainer.step.setup import Batch, Position, Setup, random_streams_kept
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -58,14 +57,11 @@ _NARROWEST = 2  # TRL takes a tensor of one column for one number a row
 class Microbatches:
     """The micro-batch of each forward pass.
 
-    Args:
-        planner: how optimizer steps are cut again; ``None`` = TRL's micro-batches stay.
-        over_all_ranks: the same rows are in each optimizer step on any number of ranks.
-        verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
-            above 0 the steps at a quarter, half and three quarters of the run and the last one too, for a part may
-            begin late (where one has no gradient, the next with one). Where the cuts differ by more than rounding, this
-            and all later steps are TRL's, also when the run is resumed: with a warning, and with
-            ``planned_microbatches_mismatch_<rank>.pt`` in the output directory (both cuts, both gradients).
+    The gradient of a planned optimizer step is computed by both cuts first: of the first with a gradient, and of those
+    at a quarter, half and three quarters of the run and the last, for a part may begin late (where one has no gradient,
+    the next with one). Where the cuts differ by more than rounding, this and all later steps are TRL's, also when the
+    run is resumed: with a warning, and with ``planned_microbatches_mismatch_<rank>.pt`` in the output directory (both
+    cuts, both gradients).
 
     Rows whose gradient is zero are left out. They count in ``clip_ratio/…`` and ``cispo_clip_ratio`` (nothing of them
     is clipped), not in ``entropy`` and ``vespo/phi_seq_mean``, which are of the rows that are trained and absent where
@@ -77,21 +73,12 @@ class Microbatches:
         counts: of the run; how many steps were compared, and whether planning was given up.
     """
 
-    def __init__(
-        self,
-        args: "GRPOConfig",
-        strategies: Strategies,
-        schedule: Schedule,
-        ranks: Ranks,
-        *,
-        planner: "PlannedCut | None" = None,
-        over_all_ranks: bool = False,
-        verify_steps: int = 0,
-        counts: Counter[str],
-    ) -> None:
-        self.args, self.strategies, self.schedule, self.ranks = args, strategies, schedule, ranks
-        self.planner, self.verify_steps, self.counts = planner, verify_steps, counts
-        self.over_all_ranks = over_all_ranks
+    def __init__(self, setup: Setup, counts: Counter[str], planner: "PlannedCut | None" = None) -> None:
+        self.args, self.strategies = setup.args, setup.strategies
+        self.schedule, self.ranks = setup.schedule, setup.ranks
+        self.planner, self.counts = planner, counts
+        self.verify_steps = setup.settings.speed.verify_steps
+        self.over_all_ranks = setup.settings.cut == "over_all_ranks"
         self._rollout: Batch | None = None  # a rollout batch that has not been cut yet
         self._planned: list[Batch] = []
 
@@ -131,14 +118,14 @@ class Microbatches:
         Args:
             compare: the gradients of two cuts, or why they cannot be computed.
         """
-        place = self.schedule.place(position)
+        place = self.schedule.place(position.microbatches)
         if self.planner is None:
             return buffered[place]
         size = together(self.args)
         if place % size == 0 or not self._planned:
             start = place - place % size
             originals = buffered[start : start + size]
-            self._planned = self.planner.cut(originals, self.schedule.pass_index(position))
+            self._planned = self.planner.cut(originals, self.schedule.pass_index(position.microbatches))
             due = comparisons_due(self.verify_steps, position.step, position.max_steps)
             if due > self.counts[COMPARED] and not self._verified(originals, position, compare):
                 self.planner, self._planned, self.counts[MISMATCH] = None, [], 1
@@ -173,7 +160,7 @@ class Microbatches:
         cuts = {"trl": originals, "planned": self._planned}
         found = {
             "step": position.step,
-            "pass_index": self.schedule.pass_index(position),
+            "pass_index": self.schedule.pass_index(position.microbatches),
             "args": self.args.to_dict(),
             "cuts": cuts,
             "gradients": dict(zip(cuts, comparison.gradients, strict=True)),
@@ -192,31 +179,20 @@ class Microbatches:
 class PlannedCut:
     """Planned micro-batches of one rank, an optimizer step's part of a rollout batch at a time.
 
+    ``speed.tokens_per_microbatch`` limits the padded tokens of one; without it they are what the configured batch size
+    takes with this rollout's longest prompt and the longest completion that may be generated.
+
     Args:
-        strategies: of the run; no rule of `evenkeel.trainer.step.compatibility` may give ``microbatches`` up with them.
-        tokens_per_microbatch: padded tokens of a micro-batch at most; ``None`` = what the configured batch size takes
-            with this rollout's longest prompt and the longest completion that may be generated.
-        cuts_passes: whether a pass may end a row after its last token of the pass.
-        trims_prompts: whether the model's positions are relative, so that less padding on the left changes nothing.
-        attention_length: where rows share their prompt if that pays, by how much attention costs (see
-            `evenkeel.trainer.step.packing`); ``None`` = they do not share it.
+        attention_length: by how much attention costs where rows share their prompt (see `packing.attention_length`).
     """
 
-    def __init__(
-        self,
-        args: "GRPOConfig",
-        strategies: Strategies,
-        ranks: Ranks,
-        *,
-        tokens_per_microbatch: int | None,
-        cuts_passes: bool,
-        trims_prompts: bool,
-        attention_length: float | None = None,
-    ) -> None:
-        self.args, self.strategies, self.ranks = args, strategies, ranks
-        self.attention_length = attention_length
-        self.tokens_per_microbatch = tokens_per_microbatch
-        self.cuts_passes, self.trims_prompts = cuts_passes, trims_prompts
+    def __init__(self, setup: Setup, attention_length: float) -> None:
+        args, strategies, settings = setup.args, setup.strategies, setup.settings
+        self.args, self.strategies, self.ranks = args, strategies, setup.ranks
+        self.attention_length = attention_length if setup.choices["sharing"] else None
+        self.tokens_per_microbatch = settings.speed.tokens_per_microbatch
+        self.cuts_passes = cuts_passes(settings)
+        self.trims_prompts = settings.loaded.rope_type is not None  # rotary positions are relative
         self.rows_per_unit = args.num_generations if strategies.keep_groups == "forward" else 1
         self.leaves_out = args.beta == 0.0
         """Under a KL term a row with advantage 0 has a gradient."""

@@ -137,33 +137,6 @@ class Guards:
 
 
 @dataclass(frozen=True)
-class Position:
-    """Where in the run training stands.
-
-    Attributes:
-        step: optimizer steps made, also before the run was resumed.
-        max_steps: optimizer steps of the run.
-        microbatches: micro-batches trained since this process started; TRL's ``_step``.
-        rollout: rollout batches of the run that were trained to their end, so the number of the one in training. The
-            same on any number of processes, and in a run that was resumed.
-    """
-
-    step: int
-    max_steps: int
-    microbatches: int
-    rollout: int
-
-    def seed(self, run: int) -> int:
-        """A seed of the rollout batch in training, another one for each, from that of the run."""
-        return run * 1_000_003 + self.rollout
-
-    @property
-    def where(self) -> str:
-        """For messages."""
-        return f"at optimizer step {self.step}"
-
-
-@dataclass(frozen=True)
 class Schedule:
     """How often a rollout batch is trained on before the next one is generated; all counts are of micro-batches.
 
@@ -209,10 +182,10 @@ class Schedule:
         epochs, left = divmod(steps, -(-epoch // self.accumulated))
         return -(-(epochs * epoch + min(left * self.accumulated, epoch)) // self.microbatches_per_rollout)
 
-    def place(self, position: Position) -> int:
-        """Which micro-batch of the rollout batch is next."""
-        return position.microbatches % self.steps_per_generation
+    def place(self, trained: int) -> int:
+        """Which micro-batch of the rollout batch comes after so many micro-batches."""
+        return trained % self.steps_per_generation
 
-    def pass_index(self, position: Position) -> int:
-        """Which pass over the rollout batch the current micro-batch belongs to."""
-        return (position.microbatches // self.steps_per_generation) % self.num_passes
+    def pass_index(self, trained: int) -> int:
+        """Which pass over the rollout batch it belongs to."""
+        return (trained // self.steps_per_generation) % self.num_passes

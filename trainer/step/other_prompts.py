@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from evenkeel.trainer.algorithms.revisions import RevisionOptions, credited_tokens, references, repair_scores
 from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrast, contrasted_siblings
 from evenkeel.trainer.step.rollout import Rollout, tokens_of, verdicts
-from evenkeel.trainer.step.setup import Batch, Ranks, Row
+from evenkeel.trainer.step.setup import Batch, Row, Setup
 
 _NO_VERDICTS = (
     "revision: the reward functions leave no verdict on each completion in the column `correct`, so no answer can be "
@@ -47,18 +47,10 @@ class Revisions:
 
     Args:
         options: which answers are compared, how, and what is credited.
-        decode: tokens of completions → their texts.
     """
 
-    def __init__(
-        self,
-        options: RevisionOptions,
-        ranks: Ranks,
-        *,
-        group_size: int,
-        decode: Callable[[Any], list[str]],
-    ) -> None:
-        self.options, self.ranks, self.group_size, self.decode = options, ranks, group_size, decode
+    def __init__(self, options: RevisionOptions, setup: Setup) -> None:
+        self.options, self.ranks, self.group_size, self.decode = options, setup.ranks, setup.group_size, setup.decode
 
     def __call__(
         self, rollout: Rollout, correct: Tensor | None, seed: int, write: Write, metrics: dict[str, list[float]]
@@ -200,25 +192,13 @@ class Teacher:
     """The policy after prompts that hold an answer: the signals ``teacher_logps`` and ``teacher_contrast``.
 
     Args:
-        asked: the signals that a strategy names.
-        padding: the token that prompts are padded with.
         longest: positions of the model, where it has a limit.
-        decode: tokens of completions → their texts.
     """
 
-    def __init__(
-        self,
-        options: TeacherOptions,
-        ranks: Ranks,
-        *,
-        asked: Sequence[str],
-        group_size: int,
-        padding: int,
-        longest: int | None,
-        decode: Callable[[Any], list[str]],
-    ) -> None:
-        self.options, self.ranks, self.asked, self.group_size = options, ranks, asked, group_size
-        self.padding, self.longest, self.decode = padding, longest, decode
+    def __init__(self, options: TeacherOptions, setup: Setup, longest: int | None) -> None:
+        self.options, self.ranks, self.decode, self.longest = options, setup.ranks, setup.decode, longest
+        self.asked, self.group_size = setup.strategies.taught, setup.group_size
+        self.padding = setup.tokenizer.pad_token_id
 
     def gold_answers(self, rows: list[Row], batch: Batch, tokenize: Tokenize, score: Score) -> dict[str, Tensor]:
         """``teacher_logps`` (B, T), after prompts with the gold answers; nothing where no strategy names them."""

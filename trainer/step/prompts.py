@@ -16,8 +16,7 @@ from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.results import checked_prompts, max_rounds
 from evenkeel.trainer.algorithms.signals import weighted_sum
 from evenkeel.trainer.step.metrics import AREA, completion_lengths
-from evenkeel.trainer.step.options import Position
-from evenkeel.trainer.step.setup import Ranks, Row
+from evenkeel.trainer.step.setup import Position, Row, Setup
 
 _LIKELY_ALIVE = 0.25
 """A round asks for at most four times as many prompts as miss."""
@@ -74,25 +73,13 @@ class Prompts:
     of it go on, and nothing is asked of it again.
 
     Args:
-        sampler: ``None`` = TRL's rows.
         data: the training rows by position; read only where there is a sampler.
-        reward_weights: (F,).
-        ends: tokens that a completion which was not cut off ends with.
     """
 
-    def __init__(
-        self,
-        sampler: Strategy | None,
-        data: Any,
-        ranks: Ranks,
-        *,
-        group_size: int,
-        seed: int,
-        reward_weights: Tensor,
-        ends: frozenset[int],
-    ) -> None:
-        self.sampler, self.data, self.ranks = sampler, data, ranks
-        self.group_size, self.seed, self.reward_weights, self.ends = group_size, seed, reward_weights, ends
+    def __init__(self, setup: Setup, data: Any) -> None:
+        self.sampler, self.data, self.ranks = setup.strategies.prompt_sampler, data, setup.ranks
+        self.group_size, self.seed = setup.group_size, setup.args.seed
+        self.reward_weights, self.ends = setup.reward_weights, setup.ends
         self.chosen: list[int] = []
         """The prompts of the newest rollout batch, of all ranks."""
         self._kept: Answers | None = None

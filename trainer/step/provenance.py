@@ -20,12 +20,11 @@ from typing import Any, NamedTuple
 import torch
 from accelerate.utils import broadcast_object_list
 from torch import Tensor
-from trl import GRPOConfig
 from trl.models.utils import disable_gradient_checkpointing
 
 from evenkeel.trainer.step.guards import FaultError
 from evenkeel.trainer.step.rollout import AGREEMENT, loss_mask
-from evenkeel.trainer.step.setup import Batch, Ranks, temporarily
+from evenkeel.trainer.step.setup import Batch, Ranks, Setup, temporarily
 
 BOUNDS = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
 """The largest difference of a token's log-probability that rounding explains, by what the trainer computes in.
@@ -104,29 +103,19 @@ class Provenance:
     The log-probabilities of the loss's pass at `PLAIN` have to be those of the model alone. Their gradient has to be
     exactly 0 at every token that the policy did not write, and another number at one that it wrote: unless its
     advantage is 0 (also by a strategy), the ratio of its row may be clipped, vLLM's is 0, or the policy has moved.
-
-    Args:
-        ends: tokens that end a completion, where completions without one are not trained; ``None`` = all are.
-        batches: how many are checked; 0 where a completion is one answer.
-        bound: of `ROUNDING`; ``None`` = log-probabilities are not compared.
     """
 
-    def __init__(
-        self,
-        args: GRPOConfig,
-        ranks: Ranks,
-        tokenizer: Any,
-        *,
-        ends: frozenset[int] | None,
-        batches: int,
-        bound: float | None,
-    ) -> None:
-        self.ranks, self.tokenizer, self.ends, self.bound = ranks, tokenizer, ends, bound
+    def __init__(self, setup: Setup) -> None:
+        args, loaded = setup.args, setup.settings.loaded
+        self.ranks, self.tokenizer = setup.ranks, setup.tokenizer
+        self.ends = setup.ends if args.mask_truncated_completions else None  # those without one are not trained
+        self.bound = None if loaded.varies or loaded.is_vlm else ROUNDING[setup.dtype]
         self.limit = args.max_completion_length or 0
         chooses = args.top_entropy_quantile < 1 or args.off_policy_mask_threshold is not None
         high = args.epsilon if args.epsilon_high is None else args.epsilon_high
         self._clipped_from = 0.0 if chooses else min(math.log1p(high), args.epsilon)
-        self._left, self._calls = batches, list[list[Turn]]()
+        self._left = BATCHES if loaded.own_generation == "tools" else 0  # elsewhere a completion is one answer
+        self._calls = list[list[Turn]]()
         self._current: tuple[Batch, Tensor, bool] | None = None
         self._written_after = 0
         self.begin_training()
@@ -318,15 +307,12 @@ class EngineCheck:
 
     Args:
         bound: the largest difference of a log-probability that is allowed; ``None`` = that of `BOUNDS`.
-        dtype: what the trainer's forward passes round to.
-        temperature: at which rollouts are sampled.
     """
 
-    def __init__(
-        self, ranks: Ranks, tokenizer: Any, *, bound: float | None, dtype: torch.dtype, temperature: float
-    ) -> None:
-        self.ranks, self.tokenizer, self.dtype, self.temperature = ranks, tokenizer, dtype, temperature
-        self.bound = BOUNDS[dtype] if bound is None else bound
+    def __init__(self, setup: Setup, bound: float | None) -> None:
+        self.ranks, self.tokenizer, self.dtype = setup.ranks, setup.tokenizer, setup.dtype
+        self.temperature = setup.args.temperature
+        self.bound = BOUNDS[self.dtype] if bound is None else bound
 
     def __call__(
         self, engine: Any, model: Any, score: Callable[..., Any], step: int, metrics: dict[str, list[float]]

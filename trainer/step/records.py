@@ -4,7 +4,7 @@ Rows are read off when their advantages are final and before anything is shuffle
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from evenkeel.trainer.algorithms.signals import weighted_sum
 from evenkeel.trainer.step.metrics import per_response
 from evenkeel.trainer.step.rollout import Rollout, loss_mask, verdicts
-from evenkeel.trainer.step.setup import Ranks
+from evenkeel.trainer.step.setup import Setup
 
 LONGEST_REFERENCE = 2_000
 """Characters: the tests of a programming task can be megabytes, the same in every row."""
@@ -22,10 +22,6 @@ Columns = dict[str, list[Any]]
 
 class Recorder:
     """Passes each training rollout batch on to `sink`, if there is one.
-
-    Args:
-        reward_names: of the reward functions; ``reward_weights`` (F,) theirs.
-        ends: tokens that a completion which was not cut off ends with.
 
     Attributes:
         sink: takes the number of the batch in the run and this rank's rows, column → values.
@@ -36,18 +32,10 @@ class Recorder:
     sink: Callable[[int, Columns], None] | None = None
     rows_per_batch: int | None = None
 
-    def __init__(
-        self,
-        ranks: Ranks,
-        tokenizer: Any,
-        reward_names: Sequence[str],
-        reward_weights: Tensor,
-        *,
-        group_size: int,
-        ends: frozenset[int],
-    ) -> None:
-        self.ranks, self.tokenizer, self.group_size, self.ends = ranks, tokenizer, group_size, ends
-        self.reward_names, self.reward_weights = reward_names, reward_weights
+    def __init__(self, setup: Setup) -> None:
+        self.ranks, self.tokenizer = setup.ranks, setup.tokenizer
+        self.group_size, self.ends = setup.group_size, setup.ends
+        self.reward_names, self.reward_weights = setup.reward_names, setup.reward_weights
 
     def __call__(self, rollout: Rollout) -> None:
         """Record a rollout batch whose advantages are final."""

@@ -28,8 +28,7 @@ from evenkeel.trainer.algorithms.drift import uniform_groups
 from evenkeel.trainer.algorithms.groups import dead_groups
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.row_draws import row_keys
-from evenkeel.trainer.step.options import Position, Schedule
-from evenkeel.trainer.step.setup import Batch, Ranks, Row, temporarily
+from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, temporarily
 
 if TYPE_CHECKING:
     pass
@@ -223,12 +222,10 @@ class RunOrder:
 class Lag:
     """The queue of rollout batches that are written and not yet trained.
 
-    Args:
+    Attributes:
         staleness: k; 0 = nothing is written ahead.
         overlaps: the newest batch is generated while older ones are trained, and finished when it is needed: at the
             next point where one is taken, or before an evaluation or a checkpoint.
-
-    Attributes:
         order: the run's rows by rollout batch; set before training where k > 0.
         ahead: how many batches after the one in training the batch that is being written comes.
         pending: the batch that is generated while others are trained.
@@ -236,8 +233,9 @@ class Lag:
 
     order: RunOrder
 
-    def __init__(self, staleness: int, schedule: Schedule, ranks: Ranks, *, overlaps: bool = False) -> None:
-        self.staleness, self.schedule, self.ranks, self.overlaps = staleness, schedule, ranks, overlaps
+    def __init__(self, setup: Setup) -> None:
+        self.staleness, self.overlaps = setup.settings.speed.staleness, setup.choices["overlap"]
+        self.schedule, self.ranks = setup.schedule, setup.ranks
         self.clear()
 
     def clear(self) -> None:

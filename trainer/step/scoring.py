@@ -16,12 +16,11 @@ from torch import Tensor
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import add_fused_lm_head
 
-from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.microbatches import Microbatches
 from evenkeel.trainer.step.packing import with_shared_prompts
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.rollout import loss_mask, tokens_of
-from evenkeel.trainer.step.setup import Batch, Ranks, temporarily
+from evenkeel.trainer.step.setup import Batch, Setup, temporarily
 
 _IMAGES = (
     "pixel_values",
@@ -63,35 +62,21 @@ class Scoring:
     made there (`trainer.step.loss`) and the gradient is the same to float noise. Of four units of compute (a backward
     pass costs two) one is saved, with gradient checkpointing one of five.
 
-    Args:
+    Attributes:
         asks_for_old, has_reference: whether TRL asks for π_old of a rollout batch, and for the reference.
-        skips_old: whether it is not scored although TRL asks; π_old is then NaN, and `complete` removes what TRL made
+        skips_old: whether π_old is not scored although TRL asks; it is then NaN, and `complete` removes what TRL made
             of it.
         keeps_entropies: whether a strategy wants the entropies of π_old too.
-        lags: whether a batch is trained by a later policy than the one that wrote it: π_old is needed in any case.
-        by_engine: whether π_old are then the log-probabilities that vLLM sampled with.
     """
 
-    def __init__(
-        self,
-        args: Any,
-        strategies: Strategies,
-        ranks: Ranks,
-        microbatches: Microbatches,
-        phases: Phases,
-        *,
-        asks_for_old: bool,
-        has_reference: bool,
-        skips_old: bool,
-        keeps_entropies: bool,
-        lags: bool = False,
-        by_engine: bool = False,
-    ) -> None:
-        self.args, self.strategies, self.ranks = args, strategies, ranks
+    def __init__(self, setup: Setup, microbatches: Microbatches, phases: Phases) -> None:
+        self.args, self.strategies, self.ranks = setup.args, setup.strategies, setup.ranks
         self.microbatches, self.phases = microbatches, phases
-        self.lags, self.by_engine = lags, by_engine
-        self.asks_for_old, self.has_reference = asks_for_old, has_reference
-        self.skips_old, self.keeps_entropies = skips_old, keeps_entropies
+        self.lags, self.by_engine, skips = setup.lags, setup.by_engine, setup.choices["skipping"]
+        self.asks_for_old = setup.settings.corrects_engine or not setup.schedule.is_on_policy
+        self.has_reference = self.args.beta != 0.0
+        self.skips_old = skips or self.by_engine
+        self.keeps_entropies = self.asks_for_old and not skips and self.strategies.ask_for("entropies")
         self._expected: list[Purpose] = []  # what TRL asks for next
         self._in_loss: Batch | None = None
         self._old_entropies: Tensor | None = None

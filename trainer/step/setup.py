@@ -2,13 +2,21 @@
 
 import random
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.step.compatibility import Settings
+from evenkeel.trainer.step.options import Schedule
+
+if TYPE_CHECKING:
+    from trl import GRPOConfig
 
 Batch = dict[str, Any]
 """A rollout batch or micro-batch as TRL passes it around: name → tensor with rows, list, scalar or ``None``."""
@@ -16,6 +24,33 @@ Batch = dict[str, Any]
 
 Row = dict[str, Any]
 """One row of the data."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where in the run training stands.
+
+    Attributes:
+        step: optimizer steps made, also before the run was resumed.
+        max_steps: optimizer steps of the run.
+        microbatches: micro-batches trained since this process started; TRL's ``_step``.
+        rollout: rollout batches of the run that were trained to their end, so the number of the one in training. The
+            same on any number of processes, and in a run that was resumed.
+    """
+
+    step: int
+    max_steps: int
+    microbatches: int
+    rollout: int
+
+    def seed(self, run: int) -> int:
+        """A seed of the rollout batch in training, another one for each, from that of the run."""
+        return run * 1_000_003 + self.rollout
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return f"at optimizer step {self.step}"
 
 
 class Ranks:
@@ -94,3 +129,59 @@ def random_streams_kept(device: torch.device) -> Iterator[None]:
         finally:
             random.setstate(python)
             np.random.set_state(numpy)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the parts of a trainer are made from, once TRL's side is set up.
+
+    Attributes:
+        settings: the run's; what it asks of the model is in ``settings.loaded``.
+        choices: what of `compatibility.SWITCHES` is taken.
+        tokenizer: of the policy.
+        decode: tokens of completions → their texts.
+        ends: tokens that a completion which was not cut off ends with.
+        reward_names, reward_weights: of the reward functions, (F,).
+        dtype: what forward passes round to.
+    """
+
+    settings: Settings
+    choices: Mapping[str, bool]
+    ranks: Ranks
+    tokenizer: Any
+    decode: Callable[[Any], list[str]]
+    ends: frozenset[int]
+    reward_names: Sequence[str]
+    reward_weights: Tensor
+    dtype: torch.dtype = torch.float32
+
+    @property
+    def args(self) -> "GRPOConfig":
+        """TRL's settings."""
+        return self.settings.args
+
+    @property
+    def strategies(self) -> Strategies:
+        """Those of the run."""
+        return self.settings.strategies
+
+    @property
+    def schedule(self) -> Schedule:
+        """How often a rollout batch is trained on."""
+        return Schedule.of(self.args, self.strategies.schedule.num_passes)
+
+    @property
+    def group_size(self) -> int:
+        """Responses to one prompt."""
+        size: int = self.args.num_generations
+        return size
+
+    @property
+    def lags(self) -> bool:
+        """Whether a batch is trained by a later policy than the one that wrote it."""
+        return self.settings.speed.staleness > 0
+
+    @property
+    def by_engine(self) -> bool:
+        """Whether π_old are then the log-probabilities that vLLM sampled with."""
+        return self.lags and bool(self.args.use_vllm)

@@ -1,12 +1,12 @@
 """`RLVRTrainer`: TRL's `GRPOTrainer` with pluggable strategies. This file is the map of a training step.
 
 Every override of TRL's stands here once, in the order in which a step visits them, and calls one or two of the parts
-that `trainer.step.wiring` has made; README.md beside this file has the same order as a table. No body of TRL is copied:
+of `Parts`, at the end of this file; README.md beside this file has the same order as a table. No body of TRL is copied:
 what the overrides rely on is pinned by tests/trainer/step/test_trl_contract.py.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -28,19 +28,60 @@ from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.evaluation.result import EvaluationResult
 from evenkeel.trainer.step import checkpoint
-from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, LogState, optimizer_settings, set_optimizer
-from evenkeel.trainer.step.compatibility import check_combination, leaves_advantages_to_trl
-from evenkeel.trainer.step.generation import EVALUATION, compact_generation, engine_kept_awake, fitted
-from evenkeel.trainer.step.guards import memory_errors_explained
-from evenkeel.trainer.step.microbatches import GradientComparison, compared_gradients, leaving_no_trace
-from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Position, Speed
+from evenkeel.trainer.step.advantages import Advantages
+from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint, LogState, optimizer_settings, set_optimizer
+from evenkeel.trainer.step.compatibility import (
+    SWITCHES,
+    Loaded,
+    Option,
+    Settings,
+    check_combination,
+    drops,
+    leaves_advantages_to_trl,
+    problems_of,
+    refuse,
+    rope_type,
+)
+from evenkeel.trainer.step.evaluation import HeldOut
+from evenkeel.trainer.step.generation import (
+    EVALUATION,
+    CommonRandomNumbers,
+    SampleKeys,
+    compact_generation,
+    engine_kept_awake,
+    fitted,
+    preallocated_cache,
+)
+from evenkeel.trainer.step.guards import DiskGuard, FaultGuard, memory_errors_explained
+from evenkeel.trainer.step.judging import Judging, is_plain
+from evenkeel.trainer.step.loss import Loss
+from evenkeel.trainer.step.metrics import TokenClassMeter
+from evenkeel.trainer.step.microbatches import (
+    GradientComparison,
+    Microbatches,
+    PlannedCut,
+    compared_gradients,
+    leaving_no_trace,
+)
+from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
+from evenkeel.trainer.step.other_prompts import Revisions, Teacher, unusable_references
+from evenkeel.trainer.step.packing import attention_length, unshareable
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.prompts import Answers
-from evenkeel.trainer.step.provenance import compute_dtype
-from evenkeel.trainer.step.records import samples
-from evenkeel.trainer.step.rollout import EpochSampler, PendingRollout, Request, Rollout, RolloutBatch, RunOrder
-from evenkeel.trainer.step.setup import Batch, Row, random_streams_kept, temporarily
-from evenkeel.trainer.step.wiring import Parts, wired
+from evenkeel.trainer.step.prompts import Answers, Prompts
+from evenkeel.trainer.step.provenance import EngineCheck, Provenance, compute_dtype
+from evenkeel.trainer.step.records import Recorder, samples
+from evenkeel.trainer.step.rollout import EpochSampler, Lag, PendingRollout, Request, Rollout, RolloutBatch, RunOrder
+from evenkeel.trainer.step.scoring import Scoring
+from evenkeel.trainer.step.setup import (
+    Batch,
+    Position,
+    Ranks,
+    Row,
+    Setup,
+    parameters_are_sharded,
+    random_streams_kept,
+    temporarily,
+)
 
 _NOTHING_ASKED = (None, "uniform", None, "single_pass", None)
 """Advantage, token weight, coefficient, update schedule and keep_groups where none was asked for."""
@@ -81,7 +122,7 @@ class RLVRTrainer(GRPOTrainer):
         ValueError: a reward is infinite, or too large to be summed.
     """
 
-    parts: Parts
+    parts: "Parts"
     _ends_with_generation = False
     control: Any
     generation_kwargs: dict[str, Any]
@@ -135,7 +176,8 @@ class RLVRTrainer(GRPOTrainer):
         if args is None:
             check_combination(self.args, self.strategies, speed, cut, drop_in=drop_in)
         self.num_iterations *= self.strategies.schedule.num_passes  # TRL trains a rollout batch so many times
-        self.parts = wired(self, speed, cut, engine, evaluation, guards, drop_in=drop_in)
+        setup = setup_of(self, speed, cut, decodes=bool(evaluation.decodings), drop_in=drop_in)
+        self.parts = Parts(setup, self, engine, evaluation, guards)
         self.add_callback(EndOfStep(self.parts.phases, self._metrics))
         if guards is not None:
             self.args.logging_nan_inf_filter = False  # the guard handles non-finite losses
@@ -154,7 +196,7 @@ class RLVRTrainer(GRPOTrainer):
         parts = self.parts
         parts.begin_training()
         explained = memory_errors_explained(parts.ranks, parts.phases, lambda: self._position)
-        with nullcontext() if parts.watch is None else explained:
+        with nullcontext() if parts.faults is None else explained:
             return super().train(*positional, **keywords)
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler[int]:
@@ -163,16 +205,16 @@ class RLVRTrainer(GRPOTrainer):
         return EpochSampler(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
 
     def training_step(self, *positional: Any, **keywords: Any) -> Tensor:
-        phases, watch = self.parts.phases, self.parts.watch
-        if (logged := self.parts.checkpoint.take_log_state()) is not None and watch is not None:
+        phases, faults = self.parts.phases, self.parts.faults
+        if (logged := self.parts.checkpoint.take_log_state()) is not None and faults is not None:
             self._restore_log_state(logged)  # without guards a resumed log starts empty, as TRL's does
         phases.microbatch_starts()
         with phases("update"):
-            if watch is not None:
-                watch.faults.before(self._tr_loss, self.parts.loss.means)
+            if faults is not None:
+                faults.before(self._tr_loss, self.parts.loss.means)
             loss: Tensor = super().training_step(*positional, **keywords)
-            if watch is not None:
-                watch.faults.after(loss)
+            if faults is not None:
+                faults.after(loss)
         if self._step % self.parts.schedule.microbatches_per_rollout == 0:
             self.parts.checkpoint.counts[ROLLOUT_BATCHES] += 1
         phases.microbatch_ended()
@@ -365,7 +407,7 @@ class RLVRTrainer(GRPOTrainer):
             return generated
 
     def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
-        if not self.parts.is_compact:
+        if not self.parts.choices["compact"]:
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
         draw = None
         if (noise := self.parts.common_noise) is not None:
@@ -450,12 +492,12 @@ class RLVRTrainer(GRPOTrainer):
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
         self.parts.phases.gradient_is_complete()
-        watch = self.parts.watch
-        if watch is None or (fault := watch.faults.find_fault(norm)) is None:
+        faults = self.parts.faults
+        if faults is None or (fault := faults.find_fault(norm)) is None:
             return norm
         # the optimizer, the schedule and the step count still advance, with no gradient to apply
         evidence = {"rollout_batch": self._buffered_inputs, "micro_batches_trained": self._step}
-        skipped = watch.faults.leave_out(fault, self._position, evidence, self.save_model)
+        skipped = faults.leave_out(fault, self._position, evidence, self.save_model)
         self._tr_loss.copy_(fault.sum_before)
         self.parts.loss.means = fault.means_before  # NaN would be the mean of all steps until the next log line
         self.model.zero_grad(set_to_none=True)
@@ -545,17 +587,16 @@ class RLVRTrainer(GRPOTrainer):
     # 6. Checkpoints
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        watch = self.parts.watch
-        if watch is None:
+        if (disk := self.parts.disk) is None:
             self._save_whole_checkpoint(model, trial)
             return
         save = partial(self._save_whole_checkpoint, model, trial)
-        watch.disk.save(save, self._checkpoint_folder(trial), self.state.global_step)
+        disk.save(save, self._checkpoint_folder(trial), self.state.global_step)
 
     def _save_whole_checkpoint(self, model: Any, trial: Any) -> None:
         self._finish_pending()
-        if (watch := self.parts.watch) is not None:
-            watch.faults.check_weights(self.model, self._position)
+        if (faults := self.parts.faults) is not None:
+            faults.check_weights(self.model, self._position)
         # gathered from all ranks here: a full disk may take one of them elsewhere below
         states = self.parts.checkpoint.agreed_states()
         measured = LogState(
@@ -584,7 +625,7 @@ class RLVRTrainer(GRPOTrainer):
 
     def create_model_card(self, *positional: Any, **keywords: Any) -> None:
         """TRL's; none in a run that is watched: it knows no local base model and no result (`export` writes one)."""
-        if self.parts.watch is None:
+        if self.parts.faults is None:
             super().create_model_card(*positional, **keywords)
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
@@ -621,8 +662,8 @@ class RLVRTrainer(GRPOTrainer):
     def _write_unless_full(self, save: Callable[..., None], *positional: Any, **keywords: Any) -> None:
         """Write a part of a checkpoint. Once the disk is full the remaining parts are skipped, and all ranks decide
         together that this checkpoint is left out."""
-        watch = self.parts.watch
-        (save if watch is None else partial(watch.disk.written, save))(*positional, **keywords)
+        disk = self.parts.disk
+        (save if disk is None else partial(disk.written, save))(*positional, **keywords)
 
     # 7. What callers read
 
@@ -658,3 +699,158 @@ def _as_answered(prompts: list[Any], generated: Any, columns: Mapping[str, Seque
     _, completion_ids, mask, completions, *_ = generated
     counts = [len(ids) for ids in completion_ids] if mask is None else [sum(written) for written in mask]
     return Answered(prompts, completions, completion_ids, counts, columns)
+
+
+class Parts:
+    """What `RLVRTrainer` calls, in the order in which a step does; none of them knows the trainer.
+
+    Attributes:
+        choices: what of `SWITCHES` is taken.
+        common_noise, row_keys, teacher, revisions, engine_check, faults, disk: ``None`` where they were not asked for.
+    """
+
+    def __init__(
+        self, setup: Setup, trainer: Any, engine: Engine | None, evaluation: Evaluation, guards: Guards | None
+    ):
+        args, strategies, ranks, model = setup.args, setup.strategies, setup.ranks, trainer.model
+        config = model.config.get_text_config()
+        functions = dict(zip(trainer.reward_func_names, trainer.reward_funcs, strict=True))
+        wants_keys = any(getattr(function, "wants_row_keys", False) for function in trainer.reward_funcs)
+        step_is_made, sharded = trainer.is_deepspeed_enabled, trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled
+        self.ranks, self.schedule, self.choices = ranks, setup.schedule, setup.choices
+        self.phases, self.lag, self.checkpoint = Phases(), Lag(setup), Checkpoint(strategies.all, ranks)
+        counts = self.checkpoint.counts
+        self.prompts = Prompts(setup, trainer.train_dataset)
+        self.row_keys = SampleKeys(args.seed, ranks) if wants_keys else None
+        noisy = setup.settings.speed.common_random_numbers
+        self.common_noise = CommonRandomNumbers(args.seed, ranks) if noisy else None
+        self.engine_check = None
+        if engine is not None and args.use_vllm:
+            self.engine_check = EngineCheck(setup, engine.agreement_bound)
+        self.provenance, self.judging = Provenance(setup), Judging(setup)
+        self.microbatches = Microbatches(setup, counts)
+        if setup.choices["planned"]:
+            self.microbatches.planner = PlannedCut(setup, attention_length(config))
+        self.scoring = Scoring(setup, self.microbatches, self.phases)
+        longest = getattr(config, "max_position_embeddings", None)
+        self.teacher = None if strategies.teacher is None else Teacher(strategies.teacher, setup, longest)
+        self.revisions = None if strategies.revision is None else Revisions(strategies.revision, setup)
+        self.advantages, self.recorder = Advantages(setup), Recorder(setup)
+        self.held_out = HeldOut(setup, evaluation, functions)
+        self.faults = self.disk = token_classes = None
+        if guards is not None:
+            scaled = getattr(trainer.accelerator, "scaler", None) is not None
+            self.faults = FaultGuard(guards, ranks, counts, norm_is_scaled=scaled, step_is_made=step_is_made)
+            self.disk = DiskGuard(ranks, guards.report, saves_together=sharded)
+            embeddings = model.get_input_embeddings().num_embeddings
+            token_classes = TokenClassMeter(setup.tokenizer, embeddings, ranks.device)
+        self.loss = Loss(setup, token_classes)
+
+    def begin_training(self) -> None:
+        """Forget what a training that ended in an exception left half done."""
+        self.phases.begin_training()
+        self.loss.begin_training()
+        self.provenance.begin_training()
+        self.lag.clear()
+        self.checkpoint.counts[ROLLOUT_BATCHES] = 0
+        if self.common_noise is not None:
+            self.common_noise.start_evaluation()
+        if self.row_keys is not None:
+            self.row_keys.start_over()
+        if self.faults is not None:
+            self.faults.begin_training()
+
+
+def setup_of(
+    trainer: Any, speed: Speed, cut: Literal["by_rank", "over_all_ranks"], *, decodes: bool, drop_in: bool
+) -> Setup:
+    """What the parts of ``trainer`` are made from, whose TRL side is set up.
+
+    Raises:
+        PreflightError: the loaded model, data or reward functions do not go with the settings.
+    """
+    ranks = Ranks(trainer.accelerator, sharded=parameters_are_sharded(trainer))
+    loaded = model_facts(trainer, speed, ranks)
+    settings = Settings(trainer.args, trainer.strategies, speed, cut, decodes, drop_in, loaded)
+    refuse(settings, "environments", "model")
+    return Setup(
+        settings,
+        {name: is_taken(settings, ranks, option) for name, option in SWITCHES.items()},
+        ranks,
+        trainer._tokenizer,
+        partial(trainer.processing_class.batch_decode, skip_special_tokens=True),
+        frozenset({*trainer.eos_token_ids, trainer._tokenizer.pad_token_id}),
+        trainer.reward_func_names,
+        trainer.reward_weights,
+        compute_dtype(trainer.args, trainer.model),
+    )
+
+
+def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
+    model = trainer.accelerator.unwrap_model(trainer.model_wrapped)
+    config = trainer.model.config.get_text_config()
+    own = [name for name in ("rollout_func", "tools", "environment_factories") if getattr(trainer, name, None)]
+    environments = [*(getattr(trainer, "environment_factories", None) or {}).values()]
+    turn_columns = [kind.turn_columns for kind in environments if hasattr(kind, "turn_columns")]  # of a run file's
+    columns = getattr(trainer.train_dataset, "column_names", None) or ()
+    varies = None
+    if any(drops(module) for module in trainer.model.modules()):
+        varies = "the model has dropout, of which each pass draws its own"
+    elif getattr(config, "router_jitter_noise", 0.0):
+        varies = "the router of the model's experts is noisy (router_jitter_noise)"
+    reads_cache = speed.generation != "trl" or speed.shared_prompts is not False
+    has_plain_cache = not reads_cache or preallocated_cache(model.config) is not None
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model  # without adapters
+    return Loaded(
+        own_generation=own[0] if own else None,
+        has_router_loss=bool(trainer.aux_loss_enabled),
+        is_vlm=trainer._is_vlm,
+        rope_type=rope_type(config),
+        varies=varies,
+        has_plain_cache=has_plain_cache,
+        unusable_references=unusable_references(trainer.train_dataset)
+        if trainer.strategies.ask_for("teacher_logps")
+        else None,
+        unshareable=unshareable(
+            base, has_plain_cache=has_plain_cache, has_rotary_positions=rope_type(config) is not None
+        )
+        if speed.shared_prompts is not False
+        else None,
+        is_sharded=ranks.sharded,
+        has_positions=hasattr(trainer.train_dataset, "__len__"),
+        same_names=tuple(name for name, count in Counter(trainer.reward_func_names).items() if count > 1),
+        turn_columns=frozenset[str]().union(*turn_columns)
+        if environments and len(turn_columns) == len(environments)
+        else None,
+        image_column=next((name for name in ("image", "images") if name in columns), None),
+        special_functions=tuple(
+            name
+            for name, function in zip(trainer.reward_func_names, trainer.reward_funcs, strict=True)
+            if not is_plain(function)
+        ),
+    )
+
+
+_INSTEAD: dict[Option, str] = {
+    "microbatches": "Micro-batches stay as TRL cuts them",
+    "shared_prompts": "Each row computes its own prompt",
+    "skip_old_logps": "π_old is scored in a pass of its own",
+    "generation": "Completions are generated as TRL does",
+    "overlap_generation": "Nothing is generated during training",
+}
+
+
+def is_taken(settings: Settings, ranks: Ranks, option: Option) -> bool:
+    """Whether the option of `Speed` is taken; where one is asked for and a rule gives it up, its reasons are a warning.
+
+    ``None`` of the option = where possible, and nothing is said where not.
+    """
+    speed, asked = settings.speed, getattr(settings.speed, option)
+    wanted = asked not in (False, "trl")
+    if option == "skip_old_logps":
+        wanted = wanted and settings.corrects_engine and settings.is_on_policy
+        wanted = wanted and (asked is True or speed.microbatches == "planned")
+    problems = problems_of(settings, option) if wanted else []
+    if problems and asked is not None:
+        ranks.warn(f"{_INSTEAD[option]}: {'; '.join(problems)}.")
+    return wanted and not problems

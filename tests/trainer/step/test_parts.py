@@ -19,19 +19,20 @@ from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.evaluation import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.step.advantages import Advantages
+from evenkeel.trainer.step.compatibility import Loaded
 from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.guards import SKIPPED, DiskGuard, FaultError, FaultGuard, memory_errors_explained
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.metrics import Means
 from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
-from evenkeel.trainer.step.options import Evaluation, Guards, Position, Schedule
+from evenkeel.trainer.step.options import Evaluation, Guards, Schedule
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.rollout import Rollout
 from evenkeel.trainer.step.scoring import Scoring
-from evenkeel.trainer.step.setup import Batch, Ranks
+from evenkeel.trainer.step.setup import Batch, Position, Ranks
+from tests.trainer.step.setups import setup_of
 
 START = Position(0, 10, 0, 0)
-END = frozenset({1})
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def args(tmp_path: Path) -> GRPOConfig:
     return config(tmp_path)
 
 
-def config(folder: Path, **settings: Any) -> GRPOConfig:
+def config(folder: Any, **settings: Any) -> GRPOConfig:
     sizes = {"num_generations": 2, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
     plain = {"use_cpu": True, "bf16": False, "report_to": "none", "loss_type": "dapo"}
     return GRPOConfig(str(folder), **{**sizes, **plain, **settings})
@@ -74,24 +75,15 @@ def test_schedule_and_position():
     assert not schedule.is_on_policy  # 4 optimizer steps
     assert Schedule(2, 4, 1, 1).is_on_policy  # two rollout batches make one
     assert schedule.rollouts_of(5) == 1  # 5 · 2 // 8
-    assert schedule.place(position) == 3  # 11 mod 4
-    assert schedule.pass_index(position) == 0  # (11 // 4) mod 2
+    assert schedule.place(11) == 3  # 11 mod 4
+    assert schedule.pass_index(11) == 0  # (11 // 4) mod 2
     assert position.where == "at optimizer step 5"
 
 
 def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, args: GRPOConfig):
     """Of two calls in a rollout batch the first is π_old, which is not made; both were TRL's to ask for."""
-    scoring = Scoring(
-        args,
-        build_strategies(),
-        ranks,
-        _microbatches(ranks, args),
-        Phases(),
-        asks_for_old=True,
-        has_reference=True,
-        skips_old=True,
-        keeps_entropies=False,
-    )
+    setup = setup_of(config(args.output_dir, beta=0.1, num_iterations=2), None, "skipping")
+    scoring = Scoring(setup, Microbatches(setup, Counter()), Phases())
     ids, asked = torch.tensor([[2, 3, 4]]), []
 
     def score(model: Any, *_: Any, **__: Any) -> Any:
@@ -114,15 +106,11 @@ def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, a
     assert metrics == {names[0]: [1.0]}  # that of an earlier rollout batch stays
 
 
-def _microbatches(ranks: Ranks, args: GRPOConfig, **strategies: Any) -> Microbatches:
-    return Microbatches(args, build_strategies(**strategies), Schedule.of(args, 1), ranks, counts=Counter())
-
-
 def test_advantages(ranks: Ranks, args: GRPOConfig):
     """Dr. GRPO: r − mean. Group one 1 − 0.5 and 0 − 0.5; group two is of equal rewards, and shares nothing then."""
     ids = torch.tensor([[5, 6], [5, 7], [5, 5], [5, 5]])
     batch = {"completion_ids": ids, "completion_mask": torch.ones_like(ids)}
-    part = Advantages(args, build_strategies("dr_grpo"), ranks, torch.tensor([0.5]), 0, ratio_comes_later=False)
+    part = Advantages(setup_of(args, build_strategies("dr_grpo"), reward_weights=torch.tensor([0.5])))
     rollout = rollout_of(batch, [2.0, 0.0, 2.0, 2.0])  # with the weight 0.5: 1, 0, 1, 1
     signals, logs = part.signals(rollout), {"advantages": deque([9.0] * 4)}
     metrics = part.write_advantages(rollout, signals, logs)
@@ -137,7 +125,8 @@ def test_advantages(ranks: Ranks, args: GRPOConfig):
 def test_planned_cut(ranks: Ranks, args: GRPOConfig):
     """Prompts of 2 tokens, completions of 4, 2, 4, 2: TRL's two micro-batches take 2 · 2 · (2 + 4) = 24 tokens, of
     like lengths they take 2 · (2 + 4) + 2 · (2 + 2) = 20. A row without advantage is left out."""
-    cut = PlannedCut(args, build_strategies(), ranks, tokens_per_microbatch=None, cuts_passes=False, trims_prompts=True)
+    loaded = Loaded(rope_type="default")  # of relative positions prompts may be trimmed
+    cut = PlannedCut(setup_of(args, settings={"loaded": loaded}), 1.0)
 
     def given(advantages: list[float]) -> list[Batch]:
         mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
@@ -157,7 +146,7 @@ def test_planned_cut(ranks: Ranks, args: GRPOConfig):
 def test_loss(ranks: Ranks, args: GRPOConfig):
     """Weights α π + 1 − α at α = 0.5: 0.75 of a token of π_old = 0.5, 0.625 of one of 0.25. A becomes A · w."""
     strategies = build_strategies(token_weight={"name": "adv_reweight", "alpha": 0.5})
-    loss = Loss(args, strategies, Schedule.of(args, 1), ranks, epsilon_high=0.2, makes_ratio=False, token_classes=None)
+    loss = Loss(setup_of(args, strategies))
     probs = torch.tensor([[0.5, 0.25], [0.25, 0.5]])
     labels = {"groups": torch.tensor([0, 0]), "judged": torch.tensor([True, True]), "row_keys": torch.tensor([1, 2])}
     microbatch = {
@@ -179,7 +168,7 @@ def test_loss(ranks: Ranks, args: GRPOConfig):
     assert loss.means.read(ranks.accelerator)["token_weight/mean"] == pytest.approx(0.6875)  # (.75 + .625) / 2
 
 
-def test_held_out(ranks: Ranks):
+def test_held_out(tmp_path: Path):
     """Two rows, two samples each: the first is right once, the second always: (1/2 + 1) / 2.
 
     Environments draw from any stream; every evaluation draws alike and leaves the training's streams as they are.
@@ -200,7 +189,7 @@ def test_held_out(ranks: Ranks):
         return Answered(prompts, texts, [[5, 1] for _ in prompts], [2 for _ in prompts], {})
 
     options = Evaluation(seed=7, decodings=[Decoding(samples=2)])
-    part = HeldOut(options, ranks, {"right": right}, [1.0], temperature=1.0, batch_size=2, ends=END)
+    part = HeldOut(setup_of(config(tmp_path, per_device_eval_batch_size=2)), options, {"right": right})
 
     def run_loop(loader: Any, _: Decoding) -> None:
         assert part.is_under_way

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from accelerate import Accelerator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trl import GRPOConfig, GRPOTrainer
@@ -19,8 +18,8 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.sequence_weights import min_replace, trajectory_ratios
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.step.loss import Loss
-from evenkeel.trainer.step.options import Position, Schedule
-from evenkeel.trainer.step.setup import Ranks
+from evenkeel.trainer.step.setup import Position
+from tests.trainer.step.setups import setup_of
 from tests.trainer.training import max_difference, moved, ours, train
 
 CLIP_FREE = {"loss_type": "cispo", "epsilon_high": 1e30}
@@ -86,10 +85,9 @@ def logged(trainer: GRPOTrainer, name: str) -> list[float]:
 
 
 def loss_with(folder: Path, coefficient: Any) -> Loss:
-    args = GRPOConfig(str(folder), report_to="none", num_generations=2, per_device_train_batch_size=4, use_cpu=True)
-    chosen = build_strategies(coefficient=coefficient)
-    ranks = Ranks(Accelerator(cpu=True))
-    return Loss(args, chosen, Schedule.of(args, 1), ranks, epsilon_high=1e30, makes_ratio=False, token_classes=None)
+    sizes = {"num_generations": 2, "per_device_train_batch_size": 4}
+    args = GRPOConfig(str(folder), report_to="none", use_cpu=True, epsilon_high=1e30, **sizes)
+    return Loss(setup_of(args, build_strategies(coefficient=coefficient)))
 
 
 @cache

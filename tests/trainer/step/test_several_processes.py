@@ -41,13 +41,12 @@ ours(model, output / "signals", reward=partly_judged, strategies={"advantage": c
 
 TURNS = """
 from types import SimpleNamespace
-from accelerate import Accelerator
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.step.advantages import Advantages
-from evenkeel.trainer.step.setup import Ranks
+from tests.trainer.step.setups import setup_of
 
 args = SimpleNamespace(num_generations=2)
-advantages = Advantages(args, None, Ranks(Accelerator(cpu=True)), torch.ones(1), 0, ratio_comes_later=False)
+advantages = Advantages(setup_of(args))
 mask = torch.tensor([[1, 0, 1, 0, 1], [1, 1, 0, 0, 0]]) if rank == "1" else torch.tensor([[1, 0, 1], [1, 1, 1]])
 
 def signals(**columns):
