@@ -10,6 +10,7 @@ from datasets import Dataset
 from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.options import Engine
 from tests.trainer.step.engine.file_client import use_file_client
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.training import PROMPTS, digit_reward, in_options
@@ -35,7 +36,7 @@ class Served:
             GRPOConfig(str(folder), **{**common, **settings}),
             train_dataset=Dataset.from_list(PROMPTS),
             peft_config=peft_config,
-            **in_options({"agreement_bound": None, **(strategies or {})}),
+            **{"engine": Engine(), **in_options(strategies or {})},
         )
 
 

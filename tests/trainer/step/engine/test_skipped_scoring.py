@@ -23,7 +23,7 @@ def both(served: Served, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any,
     """The same trainer twice: TRL's way, and without the extra pass."""
     trainers = []
     for skips in (False, True):
-        strategies = {"skip_old_logps": skips, "token_weight": "adv_reweight"}
+        strategies = {"skip_old_logps": skips, "engine": None, "token_weight": "adv_reweight"}
         trainer = served.trainer(tmp_path_factory.mktemp("both"), strategies, loss_type="dapo", temperature=0.7)
         trainer.model.train()
         trainer.current_gradient_accumulation_steps = 1
