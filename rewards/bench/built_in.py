@@ -2,11 +2,19 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.rewards.bench.trials import Row
 from evenkeel.rewards.generators import rows as generated
 from evenkeel.rewards.verifier import Verifier
+
+
+@dataclass(frozen=True)
+class Row:
+    """A question and what its answers are scored against."""
+
+    question: str
+    reference: Any
 
 
 def _generated(generator: Callable[..., list[dict[str, Any]]], **options: Any) -> Callable[[], list[Row]]:

@@ -43,7 +43,7 @@ def built_in(forms: Mapping[str, str] = FORMS, files: str = "*.json") -> dict[st
 def _text(expression: Any) -> str:
     match expression:
         case {"repeat": text, "times": times}:
-            return _text(text) * times
+            return _text(text) * int(times)
         case {"join": texts}:
             return "".join(map(_text, texts))
         case {"count": count, "between": between}:

@@ -37,8 +37,7 @@ from evenkeel.rewards.bench.audit.cases import (
     audit_rows,
     is_number,
 )
-from evenkeel.rewards.bench.built_in import BUILT_IN
-from evenkeel.rewards.bench.trials import Row
+from evenkeel.rewards.bench.built_in import BUILT_IN, Row
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerStartError
 from evenkeel.rewards.verifier import Verifier
 

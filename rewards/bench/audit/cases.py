@@ -1,4 +1,4 @@
-"""What an audit asks: the bench's trials, its labelled answers and programs, and golds beside other answers."""
+"""What an audit asks: golds, wrong answers, nothing, texts that break graders, labelled answers and programs."""
 
 import json
 import re
@@ -9,9 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from evenkeel.rewards.bench.adversarial import FORMS as BENCH_FORMS
 from evenkeel.rewards.bench.adversarial import built_in
-from evenkeel.rewards.bench.built_in import built_in_rows
-from evenkeel.rewards.bench.trials import Kind as TrialKind
-from evenkeel.rewards.bench.trials import Row, trials
+from evenkeel.rewards.bench.built_in import Row, built_in_rows
 from evenkeel.rewards.verifier import Verdict, Verifier
 
 Kind: TypeAlias = Literal["gold", "written", "wrong", "beside", "thought", "empty", "echo", "adversarial"]
@@ -27,14 +25,6 @@ KINDS: dict[Kind, str] = {
     "adversarial": "exploit: made to break graders",
 }
 RIGHT: tuple[Kind, ...] = ("gold", "written")
-_OF_TRIALS: dict[TrialKind, Kind] = {
-    "gold": "gold",
-    "other row": "wrong",
-    "empty": "empty",
-    "echo": "echo",
-    "adversarial": "adversarial",
-}
-
 TASKS = {
     "math": "math_answer",
     "code": "code_tests",
@@ -66,6 +56,8 @@ _THOUGHTS = {
     "an empty thought": "<think></think>\n",
     "an invisible thought": "<think>\n\u200b\u2800\n</think>\n",
 }
+_FORMULA = re.compile(r"\$([^$]{1,200})\$")
+_MOST_FORMULAS = 4
 USUAL_FORMS = {"math_answer": "boxed", "code_tests": "program"}
 """Task → the form that is tried first; of the others an answer block on lines."""
 
@@ -129,16 +121,19 @@ def is_number(text: Any) -> bool:
 def audit_cases(task: str, verifier: InForm, rows: Sequence[Row], *, numbers: bool = False) -> Iterator[Case]:
     """All cases of a task in the verifier's form; of the adversarial ones the shortest first.
 
-    - The bench's trials (`bench.trials`); those made for mathematics are asked of mathematics alone, and lone
-      surrogates, which no tokenizer decodes to, of nothing.
-    - *wrong*: also the verifier's `Verifier.wrong_completion`.
+    - *gold*: every row's `Verifier.gold_completion`. *empty*: nothing at all, and nothing in each form.
+    - *echo*: the question in each form, and its first four ``$…$`` formulae in a box, unless they are the gold's text.
+    - *adversarial*: texts that ship, against one row each; those for mathematics are asked of it alone, and lone
+      surrogates, which no tokenizer decodes to, of nothing. Code: also the programs of ``code_exploits.json``.
+    - *wrong*: the next gold that is another text, and the verifier's `Verifier.wrong_completion`.
     - *beside*: the gold is ruled out in the thought, and another row's is the answer; both are the answer. Roles that
       are denied, and taken back.
     - *thought*: the gold with a thought in which nothing can be seen. One who also pays it without a thought asks for
       none, so that this is no exploit.
     - mathematics: the pairs of ``labelled_math.json``, but those whose label is a matter of policy, and their golds;
       with ``numbers`` only golds that are numbers, and only numbers as right answers.
-    - code: the programs of ``code_exploits.json``, against the rows of the task that they are written for.
+
+    A verifier that reads no reference is asked *gold*, *empty* and *adversarial* alone.
     """
     form = verifier.form
     rows = [row for row in rows if is_number(row.reference)] if numbers else rows
@@ -146,8 +141,19 @@ def audit_cases(task: str, verifier: InForm, rows: Sequence[Row], *, numbers: bo
     adversarial = built_in(forms, "*.json" if task == "math_answer" else "general.json")
     shortest_first = dict(sorted(adversarial.items(), key=lambda entry: len(entry[1])))
     decoded = {name: text for name, text in shortest_first.items() if text == text.encode(errors="ignore").decode()}
-    for trial in trials(verifier, rows, decoded, forms):
-        yield Case(_OF_TRIALS[trial.kind], trial.name, rows[trial.row], trial.completion)
+    written = [verifier.gold_completion(row.reference) for row in rows]
+    for place, (row, text) in enumerate(zip(rows, written, strict=True)):
+        if text is not None:
+            yield Case("gold", "gold", row, text)
+        yield Case("empty", "nothing", row, "")
+        yield from (Case("empty", f"nothing ({name})", row, each.format("")) for name, each in forms.items())
+        if verifier.reads_reference:
+            following = [*written[place + 1 :], *written[:place]]
+            if (other := next((each for each in following if each not in (None, text)), None)) is not None:
+                yield Case("wrong", "another row's gold", row, other)
+            yield from _echoes(row, text or "", forms)
+    for place, (name, text) in enumerate(decoded.items()):
+        yield Case("adversarial", name, rows[place % len(rows)], text)
     if verifier.reads_reference:
         golds = [_answer(verifier.verifier.gold_completion(row.reference) or "") for row in rows]
         for row, gold, other in zip(rows, golds, [*golds[1:], golds[0]], strict=True):
@@ -185,6 +191,15 @@ def audit_cases(task: str, verifier: InForm, rows: Sequence[Row], *, numbers: bo
                 for exploit in _read("code_exploits.json"):
                     if tests in exploit["kinds"]:
                         yield Case("adversarial", exploit["name"], row, form.format("\n".join(exploit["code"])))
+
+
+def _echoes(row: Row, gold: str, forms: Mapping[str, str]) -> Iterator[Case]:
+    for name, text in forms.items():
+        yield Case("echo", f"question ({name})", row, text.format(row.question))
+    closely = "".join(gold.split())
+    for formula in dict.fromkeys(_FORMULA.findall(row.question)[:_MOST_FORMULAS]):
+        if "".join(formula.split()) not in closely:
+            yield Case("echo", f"${formula}$ boxed", row, FORMS["boxed"].format(formula))
 
 
 def _read(name: str) -> list[dict[str, Any]]:
