@@ -21,6 +21,8 @@ _LONGEST_MARK = 30  # characters between an opening fence and the end of its lin
 _BESIDE = re.compile(
     r"(?:[\s$,;]|\\[()]|\\quad|\\text\s?\{\s?(?:and|or)\s?\}|\b(?:and|or)\b|\b[a-zA-Z](?:_\{?\d\}?)?\s?=){0,20}"
 )
+_NOT = re.compile(r"[\s$]*,?\s*(?:and\s)?(?:not|rather\sthan|instead\sof)\s[\s$]*")
+_NAMED = re.compile(r"(?<![A-Za-z\\])([a-zA-Z](?:_\{?\d\}?)?)\s?=[\s$]?\Z")
 # "The final answer is 12", "**Answer:** 12", a heading "Final answer"; what is only supposed is none.
 _SAID = (
     r"(?i:(?P<supposed>\b(?:if|suppos\w{1,4}|assum\w{1,4}|whether|unless|imagine|what|why|doubt"
@@ -149,7 +151,11 @@ def boxed_answers(completion: str) -> Extraction:
     first = len(boxes) - 1
     while first and _BESIDE.fullmatch(final.text, boxes[first - 1].end, boxes[first].start):
         first -= 1
-    contents = list(dict.fromkeys(_content(final.text, box) for box in boxes[first:]))
+    contents = [_content(final.text, box) for box in boxes[first:]]
+    names = [_NAMED.search(final.text, max(box.start - 12, 0), box.start) for box in boxes[first:]]
+    if len({name[1] for name in names if name}) > 1 and all(names):
+        contents = [f"{name[1]} = {content}" for name, content in zip(names, contents, strict=True) if name]
+    contents = list(dict.fromkeys(contents))
     between = final.text[boxes[first].end : boxes[-1].start]
     is_choice = re.search(r"\bor\b", between) is not None and all("=" in content for content in contents)
     return Extraction((" or " if is_choice else ", ").join(contents))  # x = 3 or y = 7 is not a point
@@ -227,6 +233,8 @@ def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
         elif match[0].endswith("{") and match[0] != "\\{":
             open_braces.append(_Box(match.start(), match.end(), -1) if match[0] != "{" else None)
     last_end = boxes[-1].end if boxes else 0
+    if len(boxes) > 1 and final.text and _NOT.fullmatch(final.text, boxes[-2].end, boxes[-1].start):
+        boxes.pop()  # "It is \boxed{7}, not \boxed{5}"
     if boxes and final.text is not None:
         start = boxes[-1].start
         if _REJECTED_BEFORE.search(final.text[max(start - 160, 0) : start]) or _REJECTED_BEHIND.match(

@@ -41,6 +41,7 @@ _DECIMAL = re.compile(r"(?<![\d.])(\d*)\.(\d+)")
 _SLASHED_FACTOR = re.compile(r"(?<![\w.^{)}])(\d+)/(\d+)(?: (?=[a-zA-Z(])| ?(?=\\(?:pi|sqrt)))")
 _MIXED = re.compile(r"(?<![\w.^}])(\d+) ?(\\frac ?\{ ?(\d+) ?\} ?\{ ?(\d+) ?\})")
 _NATURAL = re.compile(r"\\log ?_ ?(?:e|\{ ?e ?\})")
+_CURRENT = re.compile(r"(?!.*\\(?:sum|prod))(?=.*(?<![a-zA-Z\\])[A-Za-hj-z]).*(?<![a-zA-Z\\])i ?\^")
 _TRACE = re.compile(r"\\(?:begin|end) ?\{\w+\}|\\[a-zA-Z]+|tr")  # its parser would take 6trs for a trace
 _ANGLE = re.compile(r"(\d+(?:\.\d+)?) ?\^\\circ")
 
@@ -62,7 +63,10 @@ def _algebra(gold: Expression | Relation | Number | About, answer: Expression | 
         about = sympy.Rational(gold.value.value) / (100 if gold.value.unit == PERCENT else 1)
         return isinstance(other, sympy.Expr) and not other.free_symbols and rounds_to(other, about)
     apart = may_not_commute(gold.latex, answer.latex)
-    one, other = (_parsed(_exact(side.latex), apart) for side in (gold, answer))
+    texts = [side.latex for side in (gold, answer)]
+    if _CURRENT.match(gold.latex):  # no answer leaves the imaginary unit squared
+        texts = [re.sub(r"(?<![a-zA-Z\\])i(?![a-zA-Z])", "I_{i}", text) for text in texts]
+    one, other = (_parsed(_exact(text), apart) for text in texts)
     if not (isinstance(one, sympy.Expr) and isinstance(other, sympy.Expr)):
         return one is not None and one == other
     if one.free_symbols or other.free_symbols:

@@ -258,7 +258,9 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         case Words(), Named() if answer.name == f"({gold.text})":  # (C) 12, of an answer to choose
             return True
     assert isinstance(answer, Named)
-    if is_doubtful(answer.name) or (answer.name.endswith("^-1") and not isinstance(gold, Matrix)):
+    if is_doubtful(answer.name) or (
+        isinstance(answer.value, Interval) if isinstance(gold, Matrix) else "^-1" in answer.name[-3:]
+    ):
         return False
     return same(gold, answer.value, algebra)
 

@@ -85,11 +85,13 @@ _OFTEN_FUNCTION = re.compile(r"[huwFGH]|\\(?:phi|psi|zeta|sigma|tau|mu|omega|chi
 _OF_A_VARIABLE = re.compile(r"[\dxtnkmsz ,+*^{}-]+")
 _SEQUENCE = re.compile(r"[E-JLP-Zpquvwy]")
 _OF_AN_INDEX = re.compile(r"[\dn +-]*n[\dn +-]*")
+_SEGMENT = re.compile(r"(?<![A-Za-z\\])[A-Z]{2}(?![A-Za-z])(?! ?[_(])")
 _WEIGHED = re.compile(r"(?:m|M|\\rho)(?: ?_ ?\{?\w\}?)? ?$")  # of m g(a + b)
 _APPLIED_TO_A_LETTER = re.compile(rf"(?<![\\A-Za-z])(?P<name>{_LETTER}){_INDEX}? ?\( ?(?!(?P=name))[xtns] ?\)")
 
 Parser = Callable[[str], Any]
 ALL = ("",)  # no letter need commute: each name starts so
+SEGMENTS = ("segments",)  # AB is one length, and BA the same
 
 
 class NotUnderstoodError(ValueError):
@@ -101,6 +103,11 @@ def may_not_commute(gold: str, answer: str) -> tuple[str, ...]:
     both = f"{gold} , {answer}"
     if _CROSS.search(both) or any(match["mark"] for match in _TRANSPOSED.finditer(both)):
         return ALL
+    segments = set(_SEGMENT.findall(gold))
+    if len({"".join(sorted(each)) for each in segments}) == len(segments) > 1 and re.search(
+        r"^(?!.*\\vec).*(?:\\frac|/)", gold
+    ):
+        return SEGMENTS
     operators = tuple(name for name, pattern in _OPERATORS.items() if pattern.match(gold))
     capitals = set(_INDEXED_CAPITAL.findall(_NO_LETTERS.sub(" ", _CHANCE.sub(" ", both))))
     if len(capitals) < 2 or (_NUMBERS.search(gold) and not _INVERTED.search(gold)):
@@ -138,7 +145,9 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
     def letter(text: str) -> str:
         name = re.sub(r"[\s{}]", "", text)
         apart = name.startswith(noncommuting)
-        return symbol(sympy.Symbol(name, commutative=False) if apart else sympy.Symbol(name, real=True))
+        if apart:
+            return symbol(sympy.Symbol(name, commutative=False))
+        return symbol(sympy.Symbol(name) if name[0] in "zw" else sympy.Symbol(name, real=True))
 
     def inner(text: str) -> Any:
         value = parsed_with_marks(text, parse, noncommuting)
@@ -169,6 +178,8 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
         latex,
     )
     latex = _ONE_LETTER.sub(lambda match: letter("|".join(sorted(filter(None, match.groups()))) or match[0]), latex)
+    if noncommuting == SEGMENTS:
+        latex = _SEGMENT.sub(lambda match: letter("".join(sorted(match[0]))), latex)
     latex = _DERIVATIVE.sub(lambda match: letter(match[0]), latex)
     latex = _with_applications(latex, symbol, inner)
     latex = _SQUARE.sub(lambda match: symbol(sympy.Function("square", real=True)(inner(match[1]))), latex)

@@ -217,7 +217,7 @@ def unit_name(words: str) -> str | None:
     if powers is None:
         return _what_is_counted(words)
     if powers.keys() <= _NO_NAMES and len(powers) < 2:
-        return detail if powers["unit"] < 2 else f"|unit^{powers['unit']}"
+        return f"|unit^{powers['unit']}" if powers else detail
     return " ".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(powers.items())) + detail
 
 

@@ -181,7 +181,7 @@ def _based(text: str) -> Form | None:
         return None
     base = re.sub(r"\\text|[ {}]", "", match[3] or match[4] or match[5])
     digits = (match[1] or match[2]).upper()
-    if digits.isalpha() and not match[2]:  # X_1 is a variable
+    if digits.isalpha() and not match[2] and (len(digits) < 2 or base not in ("11", "12", "13", "14", "15", "16")):
         return None
     base = str(NUMBERS.get(base, base))
     if base.isdigit() and any(int(digit, 36) >= int(base) for digit in digits):
