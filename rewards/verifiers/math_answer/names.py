@@ -10,7 +10,7 @@ _LETTER = rf"(?:[A-Za-z]|\\(?:{_GREEK}))"
 _FUNCTION = r"\\(?:sin|cos|tan|cot|sec|csc|det)"
 _ANGLE = rf"(?:[A-Z]|\\(?:{_GREEK}))"  # \sin x = 1 is an equation to solve, \sin A = 1 is what was asked for
 _INDEX = r"(?: ?_ ?(?:\w|\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}|\\[a-z]+(?: ?\{[A-Za-z]+\})?))"
-_ARGUMENTS = r"(?: ?(?:\([^()=]{1,30}\)|\[[^\[\]=]{1,30}\]))"
+_ARGUMENTS = r"(?: ?(?:\((?:[^()=]|\((?:[^()=]|\([^()=]*\))*\)){1,30}\)|\[[^\[\]=]{1,30}\]))"
 _CORE = (
     rf"(?:m ?)?(?:\\angle ?)?(?:\\Delta ?)?(?:{_LETTER}|\{{ ?{_LETTER} ?\}}|[A-Z]{{2,4}}"
     r"|\\text ?\{[A-Za-z ]+\}(?: ?[A-Z]{2,4})?|\\mathbb ?\{[EP]\}|\\(?:overline|vec|hat|tilde) ?\{[A-Za-z]+\})"
@@ -24,8 +24,10 @@ _NAMES = (
     r"\\frac ?\{ ?(?:d|\\partial ?)\w ?\} ?\{ ?(?:d|\\partial ?)\w ?\}|\\nabla ?\w",
     rf"\\# ?{_CORE}|\\Delta|\\sigma ?\^ ?\{{?2\}}?",
     rf"\( ?{_LETTER}{_INDEX}?(?: ?, ?{_LETTER}{_INDEX}?)+ ?\)",
+    rf"\( ?[^()=]{{1,30}} ?\) ?_ ?\{{? ?(?:\\text ?\{{)? ?\\?(?:min|max) ?\}}*|{_LETTER} ?\^\\circ",
+    rf"\|[^=\d]{{0,24}}[A-Z][^=\d]{{0,24}}\|{_INDEX}?",
     rf"\| ?(?:[^|]{{0,12}}[A-Z][^|]{{0,12}}|[zw]|\\(?:vec|overline) ?\{{\w+\}}) ?\|{_INDEX}?",
-    r"\\\|[^|]{1,20}\\\||\[[^\[\]=\d]*[A-Z][^\[\]=]*\]",
+    r"\\\|[^|]{1,20}\\\||\[[^\[\]=\d+-]*[A-Z][^\[\]=\d+-]*\]",
     r"\\(?:max|min|sup|inf)(?![a-z])[^=]{1,30}|\\# ?\\\{[^=]{1,20}\\\}",
     r"\\l(?:floor|ceil)(?![a-z]) ?(?:[^=]{0,20}[A-Z][^=]{0,20}|10+ ?\w) ?\\r(?:floor|ceil)",
 )
@@ -37,13 +39,15 @@ _OPERATION = re.compile(  # 5 \star 1, of a question's own operation
 _FACTOR = re.compile(
     rf"(?>(?:{_LETTER}{_INDEX}?{_ARGUMENTS}|\|?[A-Z]{{2}}\|?|{_LETTER}{_INDEX}?|\\[cl]?dots)'*)"  # AB is read one way
 )
-_TERMS = re.compile(rf"(?:(?>[+-]? ?|\\cdot ){_FACTOR.pattern}(?: ?\^ ?\d)?+ ?)++")
+_TERMS = re.compile(rf"(?:(?>[+-]? ?(?:10+ ?)?|\\cdot ){_FACTOR.pattern}(?: ?\^ ?\d)?+ ?)++")
 _QUOTIENT = re.compile(r"\\frac ?\{(.{1,20})\} ?\{(.{1,20})\}|([^/]{1,20})/([^/]{1,20})")
 _LIMIT = re.compile(r"\\(?:lim|sum|prod|int)(?![a-zA-Z]).{1,60}")
 _INTRODUCTION = re.compile(
     rf"\\text ?\{{(?P<start>[^{{}}]*)\}} ?(?P<name>{_CORE}{_INDEX}?) ?\\text ?\{{(?P<end> *(?:is|are|equals)) *\}}"
-    rf"|\\text ?\{{(?P<of>[^{{}}]* of) *\}} ?{_LETTER}{_INDEX}?(?: ?\^ ?\{{?\d\}}?)? ?="
-    r"|\\text ?\{(?P<words>[^{}]*(?:\b(?:is|are|equals|be|get|have|by|to)|[:=])) *\}|(?:the |final )*answer(?: is|:)"
+    rf"|\\text ?\{{(?P<of>[^{{}}]*(?:of|{'|'.join(NOTATION['introductions']['extremes'].split())})) *\}}"
+    rf" ?(?:(?:\\triangle ?)?[A-Z]{{3,5}}|{_LETTER}{_INDEX}?(?: ?\^ ?\{{?\d\}}?)?) ?="
+    r"|\\text ?\{(?P<words>[^{}]*(?:\b(?:is|are|equals|be|get|have|given by|(?:equal|[a-z]+s|[a-z]+s up) to)|[:=])) *\}"
+    r"|(?:the |final )*answer(?: is|:)"
     r"|\\text ?\{(?! *and *\})(?P<connective>[^{}]+)\}(?= ?\S)",
     re.IGNORECASE,
 )
@@ -53,7 +57,7 @@ _IN_WORDS = {
 }
 _PHRASES = re.compile(rf"\b(?:{'|'.join(NOTATION['introductions']['phrases'])})\b")
 _SENTENCE = re.compile(
-    rf"(?:[a-z'-]+ ){{1,2}}(?:\d+ )?(?:[a-z'-]+ )*?(?:can [a-z]+|[a-z]+ed|is|are|was|were"
+    rf"(?:[a-z'-]+ ){{1,2}}(?:\d+ )?(?:[a-z'-]+ )*?(?:can (?!be )[a-z]+|[a-z]+ed|is|are|was|were"
     rf"|{'|'.join(NOTATION['introductions']['happens'].split(','))})",
     re.IGNORECASE,
 )
@@ -63,7 +67,7 @@ _ORDINAL = re.compile(r"\b\d+(?:st|nd|rd|th)\b|\b\d+ (?=[a-z]+s\b)")
 _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
 _CHANGES = re.compile(
     r"(?!mon|pa|leng|dep|wid|heigh|dea|bir|mo|my|slo|boo|clo|you|ba|mou|streng)[a-z]+ths|[a-z]*illions?|[a-z]+(?:up|rip)l(?:es?|ed)"
-    r"|[a-z]+fold|(?:mis(?!s(?:ion|ile)|t)|counter|over(?!all)|dis(?:card|prov|believ|agree)|contra|im(?:poss|agin)|ill|pseudo)[a-z]+"
+    r"|[a-z]+(?:fold|tets?)|(?:any|every|some|no)(?:one|body|thing)|(?:any|no)\w{0,4}|(?:mis(?!s(?:ion|ile)|t)|counter|over(?!all)|dis(?:card|prov|believ|agree)|contra|im(?:poss|agin)|ill|pseudo)[a-z]+"
 )
 _DOUBTFUL = "?"
 _PROBABILITY = re.compile(r"\\?(?:P|Pr|mathbb ?\{P\}|text ?\{Pr?\}) ?[(\[]")
@@ -148,9 +152,9 @@ def name_a_quantity(words: str) -> bool:
     found = _without_connectives(re.sub(r"['’]s\b", "", words))
     while found and found[-1] in _IN_WORDS["after"]:
         found = found[:-1]
-    if _ANSWER & set(found) and not set(found) <= _ANSWER | _IN_WORDS["of answers"]:
-        return False  # the sum of the answer and one
-    return not denies(" ".join(found))
+    if _ANSWER & set(found):
+        return set(found) <= _ANSWER | _IN_WORDS["of answers"]  # not the sum of the answer and one
+    return not denies(" ".join(found)) and not (found and found[-1] in _IN_WORDS["operations"])
 
 
 def _without_connectives(words: str) -> list[str]:
@@ -201,7 +205,8 @@ def without_introduction(text: str) -> str:
     if connective := introduction["connective"]:
         says_something = bool(_without_connectives(connective)) and not _says_what_happens(connective)
     else:
-        of = introduction["of"] and f"{introduction['of']} it is"
+        of = introduction["of"]
+        of = of and (f"{of} this" if of.endswith(" of") else of)
         words = introduction["words"] or of or f"{introduction['start'] or ''} value {introduction['end'] or ''}"
         unfinished = words.split()[-1:] and words.split()[-1].lower() in _IN_WORDS["links"]
         says_something = unfinished or not (name_a_quantity(words) or _says_what_happens(words))
@@ -235,7 +240,9 @@ def _with_value_apart(text: str) -> str:
 def denies(words: str) -> bool:
     """Whether one of the words may deny a value or change it, or is none."""
     found = re.sub(r"['’]s\b|[,:()-]", " ", words.lower()).split()
-    return any(word in _IN_WORDS["denied"] or _CHANGES.fullmatch(word) or not word.isalpha() for word in found)
+    return "one of" in words.lower() or any(
+        word in _IN_WORDS["denied"] or _CHANGES.fullmatch(word) or not word.isalpha() for word in found
+    )
 
 
 def split_quantifier(text: str) -> tuple[str, str, str] | None:

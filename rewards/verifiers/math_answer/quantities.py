@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import factorial
 
 from evenkeel.rewards.verifiers.math_answer.forms import Form, Measures, Words
-from evenkeel.rewards.verifiers.math_answer.names import NUMBERS, denies
+from evenkeel.rewards.verifiers.math_answer.names import NUMBERS, denies, name_a_quantity
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, balanced
 
 LARGEST_EXPONENT = 400
@@ -62,21 +62,24 @@ _COUNTED: dict[str, str] = {
 _ADJECTIVES = frozenset(NOTATION["counted"]["adjective"].split())
 _STUFF = "|".join(NOTATION["counted"]["stuff"].split())
 _NO_NAMES = {"unit", "units"}  # "5 units" says no more than "5"
-_WORD = r"[A-Za-z]+\.?(?:\^-?[1-9])?"
+_WORD = r"[A-Za-z]+(?:'s)?\.?(?:\^-?[1-9])?"
 _PHRASE = re.compile(rf"{_WORD}(?:[ /(-]{{1,4}}{_WORD}){{0,6}}\)?")
 _OF = re.compile(rf"^((?:[a-z]+ )*(?!percent|degree)[a-z]+) of (?P<of>{_STUFF}|(?P<counted>[a-z]+))$")
 _BEHIND = re.compile(
     r"(?: |^)(?:(?P<all>(?:in )?total|in all|altogether)|(?P<left>left|remaining)|of (?:them|these|those))$"
-    r"|(?<=[a-z]) (?:(?P<later>later|from now)|(?P<high>tall|high)|(?P<old>old)|(?P<long>long)|(?P<wide>wide)"
-    r"|(?P<deep>deep))$"
+    r"|(?<=[a-z]) (?:(?P<later>later|from now)|(?P<earlier>(?:earlier|before|ago)(?: the [a-z ]+)?)|(?P<high>tall|high)"
+    r"|(?P<old>old)(?: (?:in|on|at) [a-z ]+)?|(?P<long>long)|(?P<wide>wide)|(?P<deep>deep))$"
 )
 _COUNTABLE = re.compile(  # "dispatch plans", "questions correctly", "possibilities for it", "of the area"
     r"(?:[a-z]+(?:-[a-z]+)* ){0,2}?(?P<what>[a-z]{3,}s)(?<!ss|us|is)(?: (?:[a-z]+ly|[a-z]+ed|[a-z]+[ai]ble|each))?"
     r"(?P<more>(?: (?:of|for|to|in|on|at|with|from|by|that|which|who|where|so|such|when) .*)?)"
     r"|of (?:the|an?|all|his|her|their|its) .*|(?:probability|chance)(?: (?:of|that) .*)?"
-    r"|(?:is|are) (?:the|our|my) .*|such it"
+    r"|(?:is|are) (?:the|our|my) .*|such n"
 )
-_BEHIND_IT = re.compile(r"(\\text ?\{[^{}]*\b(?:for|of|in|such|on)) *\} ?[a-zA-Z](?: ?_ ?\{?\w\}?)?$")
+_BEHIND_IT = re.compile(  # "possibilities for } T", "pairs } (a,b)"
+    r"(\\text ?\{[^{}]*\b(?:for|of|in|such|on)) *\} ?[a-zA-Z](?: ?_ ?\{?\w\}?)?$"
+    r"|(\\text ?\{)(?= ?[^{}]*\} ?\()([^{}]*)\} ?\( ?[a-z](?: ?, ?[a-z])+ ?\)$"
+)
 _PART = re.compile(rf"/|[()]|{_WORD}")
 _POWER = r" ?\^ ?(?:\{ ?-?[1-9] ?\}|-?[1-9])"
 _TEXT = rf"\\text ?\{{[^{{}}]*(?:\^\{{-?\d\}}[^{{}}]*)*\}}(?:{_POWER})?"
@@ -174,7 +177,7 @@ def split_unit(text: str) -> tuple[str, str] | None:
     if (match := _TEMPERATURE.fullmatch(text)) and match["rest"].strip():
         scale = (match["scale"] or "").replace("\\text", "").strip(" {}")
         return match["rest"].strip(), {"C": "celsius", "F": "fahrenheit"}.get(scale, DEGREE)
-    text = _BEHIND_IT.sub(r"\1 it}", text)
+    text = _BEHIND_IT.sub(lambda it: f"{it[1]} n}}" if it[1] else f"{it[2]}{it[3]}}}", text)
     return _word_suffix(_QUOTIENT.sub(r"\1/(\2)", _OHM.sub(r"\\text{\1\2ohm}", text)))
 
 
@@ -224,11 +227,13 @@ def unit_name(words: str) -> str | None:
 def _what_is_counted(words: str) -> str | None:
     """A name for what no table knows, plans or possibilities; empty for "of the area" and "is the sum"."""
     found = _COUNTABLE.fullmatch(words.lower())
-    if found is None or denies(words) or any(_measure(word) for word in words.split() if len(word) > 1):
+    if found is None or denies(" ".join(word for word in words.split() if word.lower() not in _ADJECTIVES)):
         return None
     if found["what"] is None:
-        return ""
-    return None if set(found[0].removesuffix(found["more"]).split()) & NUMBERS.keys() else f"{COUNTED}{found['what']}"
+        return "" if name_a_quantity(words) else None
+    head = found[0].removesuffix(found["more"]).split()
+    known = any(word in NUMBERS or _measure(word) for word in (*head, re.sub("e?s$", "", found["what"])))
+    return None if known else f"{COUNTED}{found['what']}"
 
 
 def _powers(words: str) -> Counter[str] | None:

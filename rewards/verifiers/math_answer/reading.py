@@ -290,6 +290,8 @@ def _equated(sides: list[str]) -> Form:
 
 def _worked(sides: list[str]) -> Form:
     *steps, result = [read_form(side) for side in sides]
+    if len(steps) == 1 and isinstance(steps[0], Number) and isinstance(result, Expression):  # 51 = 20 + 31
+        steps, result = [result], steps[0]
     return Worked(tuple(steps), result) if steps else result
 
 
@@ -672,6 +674,8 @@ def congruence(text: str) -> Form | None:
         return None
     residues = read_form(sides["residues"].strip())
     items = residues.items if isinstance(residues, Listing) else (residues,)
+    if name and name.isdigit() and residues != Number(Fraction(int(name) % int(match["modulus"]))):
+        return None
     whole = [item.value for item in items if isinstance(item, Number) and not item.unit and item.value.denominator == 1]
     if not whole or len(whole) < len(items):
         return None

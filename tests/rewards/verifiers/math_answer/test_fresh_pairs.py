@@ -22,7 +22,7 @@ MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid a
     "fresh_prose_and_units_pairs.json": (88, 1, 190, 0),
     "fresh_letters_and_forms_pairs.json": (163, 6, 233, 2),
     "fresh_attack_pairs.json": (74, 3, 80, 0),
-    "white_box_pairs.json": (0, 0, 161, 13),  # 52 when first measured; looked at since
+    "white_box_pairs.json": (0, 0, 161, 0),  # 52 when first measured; looked at since
 }
 
 

@@ -119,4 +119,5 @@ def test_an_expression_copied_from_the_question_does_not_pay(every):
         ("0.15", "\\frac{3}{20}"),
         (".35625", "\\frac{57}{160}"),
         ("1", "1"),
+        ("12", "12^{\\mathrm{th}}"),
     }
