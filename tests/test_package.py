@@ -9,10 +9,9 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-import shtab
 
 import evenkeel
-from evenkeel.trainer.command import completion, configs
+from evenkeel.trainer.command import configs
 from evenkeel.trainer.run.config import load_config
 from tests.paths import ROOT
 
@@ -62,9 +61,13 @@ def test_what_is_exported_is_what_is_promised():
 
 
 def test_it_works_beside_a_users_own_files(folder: Path):
-    """Editable, as this checkout is: from a script, and by the command."""
+    """Editable, as this checkout is."""
     (folder / "script.py").write_text("from evenkeel import RewardFunction, build_verifier\nprint(RewardFunction)\n")
     assert "RewardFunction" in ran(folder, "script.py")
+
+
+@pytest.mark.slow
+def test_the_command_finds_a_users_own_parts(folder: Path):
     (folder / "my_parts.py").write_text("def halved(rewards):\n    return rewards / 2\n")
     own = ["check", "quickstart", "algorithm.advantage=my_parts:halved", "--json"]
     assert json.loads(ran(folder, *own, python=str(Path(sys.executable).with_name("evenkeel"))))["ok"]
@@ -79,28 +82,6 @@ def test_a_shipped_file_is_copied_with_its_base(folder: Path, monkeypatch: pytes
     assert load_config("mine.yaml").model.name_or_path == str(evenkeel.CONFIGS / "tiny_policy" / "countdown")
     assert configs.main(["copy", "countdown/lopti", "mine.yaml"]) == 2, "a file of the user's is not written over"
     assert configs.main(["copy", "countdown/loptt"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "completed"),
-    [
-        (["evenkeel", "sweep", "run", "sweeps/quickstart_"], ["sweeps/quickstart_base"]),
-    ],
-)
-def test_bash_completes(folder: Path, script: Path, words: list[str], completed: list[str]):
-    (folder / "mine.yaml").touch()
-    typed = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}"
-    call = f"_shtab_evenkeel evenkeel {words[-1]} {words[-2]}"
-    shell = f'source {script}; {typed}; {call}; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == completed, done.stderr
-
-
-@pytest.fixture(scope="module")
-def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("completion") / "evenkeel"
-    path.write_text(shtab.complete(completion.whole_command(), "bash"))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -162,22 +143,6 @@ def test_the_wheel_works_in_a_clean_environment(folder: Path, wheel: Path, clean
     ran(folder, "-m", "evenkeel", "train", "quickstart", *few, python=clean)
     assert (folder / "runs" / "quickstart" / "summary.json").is_file()
     assert "last_number" not in ran(folder, str(ROOT / "examples" / "own_verifier.py"), python=clean)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("start", "given"), [("a command", {}), ("a command", {"OMP_NUM_THREADS": "1"}), ("minimal.py", {})]
-)
-def test_two_threads_that_sleep_while_they_wait_are_the_default(start: str, given: dict[str, str]):
-    """Ones that wait awake take the CPU from one another where other programs run; torch makes them at its import."""
-    code = "from evenkeel.trainer.command.__main__ import main; main(['--version'])"
-    if start != "a command":
-        code = re.split(r"\n(?:import torch|from datasets)", (ROOT / "examples" / start).read_text())[0]
-    code += "\nimport os, torch; print(os.environ.get('OMP_WAIT_POLICY'), torch.get_num_threads())"
-    names = {"OMP_NUM_THREADS", "OMP_WAIT_POLICY"}
-    environment = {name: value for name, value in os.environ.items() if name not in names} | given
-    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert ended.stdout.split()[-2:] == ["PASSIVE", given.get("OMP_NUM_THREADS", "2")]
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from evenkeel.rewards.parts import VERIFIERS
 from evenkeel.rewards.verifier import Verdict, Verifier
 
 BATCH = 25  # completions an example, judged together
-EXAMPLES = 12  # 300 completions for each verifier
+EXAMPLES = 6  # 150 completions for each verifier
 
 _TAGS = ["<think>", "</think>", "<answer>", "</answer>", "<Answer>", "<|im_end|>", "</s>", "```python\n", "\n```\n"]
 _BOXES = ["\\boxed{", "}", "{", "\\text{", "$", "\\", "\\frac", "\\left(", "\\sqrt{"]

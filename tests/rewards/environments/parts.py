@@ -141,11 +141,6 @@ class Parts(Silent):
         return answer
 
 
-class NoReset:
-    def __init__(self) -> None:
-        raise AssertionError("made though it is no environment")
-
-
 def never_called():
     raise AssertionError("called though it is no part")
 
