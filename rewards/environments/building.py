@@ -43,12 +43,9 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
 
     Args:
         spec: a name, ``package.module:Class``, ``{name: …, option: …}`` or a class; ``None`` = tools alone. It is
-            called with its options for each row of a batch. ``time_limit_s`` (30) is the limit of each call of it; of
-            one that has an option of that name, four times as much is. ``memory_mb`` (2048), unless it has an option of
-            that name, is what its process may take. ``calls_at_once`` (16) of different rows are made in threads; 1 =
-            one after another, for an environment whose rows share something that must not be used by two.
-            ``new_for_each_row`` makes an object for each row instead of resetting that of an earlier one, which is done
-            elsewhere, as by TRL; it is the default of those that ship.
+            called with its options for each row of a batch, and reset for the next one. ``time_limit_s`` (30) is the
+            limit of each call of it; of one that has an option of that name, four times as much is. ``memory_mb``
+            (2048), unless it has an option of that name, is what its process may take.
         tools: functions by name, ``package.module:function``, or ``{name: …, time_limit_s: …, memory_mb: …}``.
 
     Raises:
@@ -56,34 +53,28 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     """
     functions = {function.__name__: (function, host) for function, host in map(_tool, tools)}
     if len(functions) < len(tools):
-        what = f"tools lists {len(tools)}, of which two have one name: {', '.join(functions)}. Delete or rename one."
+        what = f"two of {len(tools)} tools have one name: {', '.join(functions)}. Rename one."
         raise EnvironmentPartError(what, code="tool-twice")
     if spec is None:
         return environment_class(Tools, None, functions, resets_objects=False)
     found = ENVIRONMENT_KIND.find(spec)
     kind = found.target
     if not isinstance(kind, type) or not callable(getattr(kind, "reset", None)):
-        what = f"environment {found.label!r} is not a class with a method reset, by which a row begins."
-        raise EnvironmentPartError(f"{what} Write one: def reset(self, **row).", code="no-reset")
+        what = f"environment {found.label!r} is not a class with a method reset. Write def reset(self, **row)."
+        raise EnvironmentPartError(what, code="no-reset")
     if twice := sorted(set(functions) & {name for name, _ in inspect.getmembers(kind, inspect.isfunction)}):
         what = f"{', '.join(twice)} is both a tool and a method of environment {found.label!r}. Rename one of them."
         raise EnvironmentPartError(what, code="tool-twice")
     parameters = inspect.signature(kind).parameters
-    shared = {"time_limit_s"} | inspect.signature(_environment_settings).parameters.keys() - parameters.keys()
+    shared = {"time_limit_s"} | {"memory_mb"} - parameters.keys()
     given = {name: value for name, value in found.options.items() if name in shared}
-    settings = _settings(ENVIRONMENT_KIND, Found(found.label, kind, given), _environment_settings)
-    limit = settings["time_limit_s"] * (4 if "time_limit_s" in parameters else 1)
-    is_new = given.get("new_for_each_row", kind in ENVIRONMENTS.values())
+    settings = _settings(ENVIRONMENT_KIND, Found(found.label, kind, given))
+    settings["time_limit_s"] *= 4 if "time_limit_s" in parameters else 1
     own = {name: value for name, value in found.options.items() if name in parameters or name not in given}
     options = ENVIRONMENT_KIND.checked_options(
         Found(found.label, kind, own), parameters.values(), found.target.__init__
     )
-    host = Host(
-        Objects(partial(kind, **options), new_for_each_row=is_new),
-        limit,
-        settings["memory_mb"],
-        settings["calls_at_once"],
-    )
+    host = Host(Objects(partial(kind, **options)), **settings)
     pays = callable(getattr(kind, "get_reward", None)) or not callable(inspect.getattr_static(kind, "reward", len))
     if not pays:  # one written for TRL may set it when it is made
         (answer,) = host.answers([(0, "has_reward", {})])
@@ -91,39 +82,31 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
             what = f"environment {found.label!r} cannot be made: {said[0]}: {said[1]}"
             raise EnvironmentPartError(what, code="failed-constructor")
         pays = bool(answer["result"])
-    return environment_class(kind, host, functions, resets_objects=not is_new, has_reward=pays)
+    return environment_class(kind, host, functions, resets_objects=kind not in ENVIRONMENTS.values(), has_reward=pays)
 
 
-def _environment_settings(
-    *, time_limit_s: Seconds = 30.0, memory_mb: Count = 2048, calls_at_once: Count = 16, new_for_each_row: bool = False
-) -> None:
-    """Options of every environment beside those of its constructor, with their types and defaults."""
+def _limits(*, time_limit_s: Seconds = 30.0, memory_mb: Count = 2048) -> None:
+    """Options of every environment and tool."""
 
 
-def _tool_settings(*, time_limit_s: Seconds = 30.0, memory_mb: Count = 2048) -> None:
-    """Options of every tool."""
-
-
-def _settings(kind: Kind, found: Found, declared: Callable[..., None]) -> dict[str, Any]:
-    parameters = inspect.signature(declared).parameters
-    return {name: each.default for name, each in parameters.items()} | kind.checked_options(
-        found, parameters.values(), declared
-    )
+def _settings(kind: Kind, found: Found) -> dict[str, Any]:
+    parameters = inspect.signature(_limits).parameters
+    given = kind.checked_options(found, parameters.values(), _limits)
+    return {name: each.default for name, each in parameters.items()} | given
 
 
 def _tool(spec: PartSpec) -> tuple[Callable[..., Any], Host]:
     found = TOOL_KIND.find(spec)
     target = found.target
     if not inspect.isfunction(target):
-        what = f"tool {found.label!r} is not a function. Write one."
+        what = f"tool {found.label!r} is not a function."
         raise EnvironmentPartError(what, code="not-a-function")
     untyped = [name for name, each in inspect.signature(target).parameters.items() if each.annotation is each.empty]
     if untyped or not target.__doc__:
         lacks = f"a type for {untyped[0]}" if untyped else "a docstring"
         what = f"tool {found.label!r} cannot be described to the policy: it lacks {lacks}. Write types and a docstring."
         raise EnvironmentPartError(what, code="tool-without-schema")
-    settings = _settings(TOOL_KIND, found, _tool_settings)
-    return target, Host(Function(target), **settings)
+    return target, Host(Function(target), **_settings(TOOL_KIND, found))
 
 
 def tools_of(kind: type[RowEnvironment]) -> list[str]:
@@ -162,8 +145,8 @@ def trial_problem(kind: type[RowEnvironment], parts: Mapping[str, Sequence[Mappi
             given = ", ".join(f"{each}=None" for each in required)
             where = "tool" if name in kind._hosts else f"environment {kind.__name__},"
             return (
-                f"{where} {name}({given}): {environment.failure}. A policy writes such calls: answer in time, with "
-                "text or an error that it can read, a ValueError."
+                f"{where} {name}({given}): {environment.failure}. A policy writes such calls: return a text or raise a "
+                "ValueError, in time."
             )
     if has_reward(kind):
         environment.reset(**first)

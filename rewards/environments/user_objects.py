@@ -32,6 +32,8 @@ _FAILURES_OF_CLIENTS = frozenset(
     }
 )
 """The same of libraries whose errors are none of `FAILURES`: no answer came. They need not be installed."""
+CALLS_AT_ONCE = 16
+"""Calls of different rows, in threads of the process."""
 SECONDS_TO_ANSWER = 5.0
 """After the limit of its calls a process is ended: then a call holds the interpreter, which no thread can interrupt."""
 
@@ -55,14 +57,11 @@ class Host:
         part: what is called.
         time_limit_s: of each call. Without a process there is no limit, and calls are made one after another.
         memory_mb: what the process may take beyond what it holds at first.
-        calls_at_once: calls of different rows, in threads of the process.
     """
 
-    def __init__(
-        self, part: "Objects | Function", time_limit_s: float, memory_mb: int, calls_at_once: int = 16
-    ) -> None:
+    def __init__(self, part: "Objects | Function", time_limit_s: float, memory_mb: int) -> None:
         self._part = UserPart(partial(_answers, part), memory_mb)
-        self._time_limit_s, self._at_once = time_limit_s, calls_at_once
+        self._time_limit_s = time_limit_s
 
     @property
     def has_process(self) -> bool:
@@ -74,9 +73,9 @@ class Host:
         limit = self._time_limit_s if self.has_process else None
         # The process has no stream of the run's own, which a checkpoint restores.
         seeds = [random.getrandbits(32) if limit and method == "reset" else None for _, method, _ in calls]
-        seconds = self._time_limit_s * -(-len(calls) // self._at_once) + SECONDS_TO_ANSWER
+        seconds = self._time_limit_s * -(-len(calls) // CALLS_AT_ONCE) + SECONDS_TO_ANSWER
         found: dict[int, Answer] = {}
-        item = list(zip(calls, seeds, strict=True)), limit, self._at_once
+        item = list(zip(calls, seeds, strict=True)), limit
         result = self._part.call(item, seconds, lambda answer: found.update([answer]))
         lost = ["UnavailableError", f"its process ended {result.detail}" if result.killed else result.detail]
         if result.status == "wall_limit":
@@ -85,22 +84,20 @@ class Host:
 
 
 class Objects:
-    """Users' objects, one for each row: reset for the next one, as TRL does, or made anew for it.
+    """Users' objects, one for each row, and reset for the next one, as TRL does.
 
     After a failure an object is made anew, for one that lost its connection would fail for good. A ``reset`` that fails
     with an object of an earlier row, whose connection may have ended meanwhile, is tried again with a new one.
     """
 
-    def __init__(self, make: Callable[[], Any], *, new_for_each_row: bool) -> None:
-        self._make, self._new_for_each_row = make, new_for_each_row
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
         self._objects: dict[int, Any] = {}
 
     def call(self, row: int, method: str, arguments: Mapping[str, Any]) -> Any:
         """What a method returns or raises; ``get_reward`` of an object without it is its attribute ``reward``."""
         if method == "has_reward":  # a property is not read: no row has begun
             return not callable(inspect.getattr_static(_returned(self._make), "reward", len))
-        if method == "reset" and self._new_for_each_row:
-            self.forget(row)
         is_old = row in self._objects
         if not is_old and method != "reset":
             raise UnavailableError("its object was lost with its process, which a call of another row has ended")
@@ -185,13 +182,13 @@ _KINDS: Mapping[str, Callable[[Any], Any]] = {
 """Of the methods that no policy calls: what they return."""
 
 
-def _answers(part: Objects | Function, item: tuple[Any, float | None, int]) -> Iterator[tuple[int, Answer]]:
+def _answers(part: Objects | Function, item: tuple[Any, float | None]) -> Iterator[tuple[int, Answer]]:
     """In the process: the answers by the number of the call, each as soon as it is there."""
-    calls, limit, at_once = item
+    calls, limit = item
     if limit is None:
         yield from ((number, _answer(part, *call)) for number, call in enumerate(calls))
         return
-    with ThreadPoolExecutor(at_once) as threads:
+    with ThreadPoolExecutor(CALLS_AT_ONCE) as threads:
         numbers = {threads.submit(_within, limit, part, *call): number for number, call in enumerate(calls)}
         for answered in as_completed(numbers):
             yield numbers[answered], answered.result()

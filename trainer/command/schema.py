@@ -253,10 +253,6 @@ def _options(kind: str, target: Callable[..., Any]) -> Schema:
         properties.setdefault("time_limit_s", limit)
         limit = {"type": "integer", "minimum": 1, "description": "Of the process of a tool, or of all rows' objects."}
         properties.setdefault("memory_mb", limit)
-    if kind == "environment":
-        properties["calls_at_once"] = {"type": "integer", "minimum": 1, "description": "Calls of different rows."}
-        new = {"type": "boolean", "description": "A new object for each row, instead of one that is reset."}
-        properties["new_for_each_row"] = new
     return _object(properties)
 
 

@@ -111,8 +111,7 @@ def kept_on_resume(environments: Environments) -> str:
         return ""
     return (
         f"Objects of {', '.join(kept)} are reset for each row, and the run goes on with new ones: if a reset leaves "
-        "something of earlier rows in them, it goes on differently from one without a stop. With "
-        "`new_for_each_row: true` in `environment` nothing can be left."
+        "something of earlier rows in them, it goes on differently from one without a stop."
     )
 
 

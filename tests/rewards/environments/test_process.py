@@ -120,13 +120,12 @@ def test_a_crash_and_a_swelling_call_cost_rows_alone(code: int):
     assert environment.count().startswith("row 1, ")
 
 
-def test_an_object_is_reset_for_its_next_row_or_made_anew():
-    for new, rows in ((False, [1, 2]), (True, [1, 1])):
-        environment = made(new_for_each_row=new)
-        assert type(environment).resets_objects is not new
-        heard = [environment.count()]
-        environment.reset()
-        assert [text.split(",")[0] for text in (*heard, environment.count())] == [f"row {row}" for row in rows]
+def test_an_object_is_reset_for_its_next_row():
+    environment = made()
+    assert type(environment).resets_objects
+    heard = [environment.count()]
+    environment.reset()
+    assert [text.split(",")[0] for text in (*heard, environment.count())] == ["row 1", "row 2"]
 
 
 def test_what_it_draws_comes_from_the_stream_of_the_run():

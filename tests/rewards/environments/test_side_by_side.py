@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards.environments import build_environment
-from evenkeel.rewards.environments.user_objects import UnavailableError
 
 ROWS = 4
 
@@ -53,13 +52,6 @@ def test_the_calls_of_a_batch_meet():
     environments = made()
     with type(environments[0])._side_by_side(environments, [[turn(("meet", {}))] for _ in range(ROWS)]):
         assert [environment.meet() for environment in environments] == ["met"] * ROWS
-
-
-def test_one_after_another_they_do_not():
-    environments = made({"name": f"{__name__}:Meeting", "calls_at_once": 1, "time_limit_s": 0.2})
-    ahead = type(environments[0])._side_by_side(environments, [[turn(("meet", {}))] for _ in range(ROWS)])
-    with ahead, pytest.raises(UnavailableError, match="time_limit_s"):
-        environments[0].meet()
 
 
 def test_the_calls_of_a_row_keep_their_order_and_what_they_raise():
