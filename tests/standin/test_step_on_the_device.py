@@ -19,7 +19,6 @@ WHOLE = (
     "test_full_disk",
     "test_judging",
     "test_microbatch_plan",
-    "test_out_of_memory",
     "test_phases",
     "test_records",
     "test_structure",

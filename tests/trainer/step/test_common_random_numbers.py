@@ -68,37 +68,11 @@ def test_the_stream_has_no_part_in_it(common: Any):
     assert first[0] != first[2]  # two samples of one prompt
 
 
-def test_order_padding_and_company_have_no_part_in_it(common: Any):
-    together = completions(common, ["a b", "c", "a b", "d e f g h i"])
-    assert completions(common, ["d e f g h i", "a b", "c", "a b"]) == [together[row] for row in (3, 0, 1, 2)]
-    assert completions(common, ["a b"]) == together[:1]
-    assert completions(common, ["c"]) == together[1:2]
-
-
 def test_rounds_of_one_batch_go_on_counting(common: Any):
     together = completions(common, ["a b"] * 4 + ["c"] * 2)
     halves = completions(common, ["a b", "a b", "c"])
     halves += common._generate(["a b", "a b", "c"])[1]
     assert [halves[row] for row in (0, 1, 3, 4, 2, 5)] == together
-
-
-def test_filters_hold(common: Any):
-    """top_k = 1 leaves the most probable token; a low temperature does nearly so."""
-    model = common.model
-    inputs = {"input_ids": torch.tensor([[5, 6]]).expand(64, 2), "attention_mask": torch.ones(64, 2, dtype=torch.long)}
-    wanted = {"max_new_tokens": 6, "pad_token_id": 0, "eos_token_id": [1]}
-    draw = common.parts.common_noise.draw([[5, 6]] * 64, 0)
-    model.eval()
-    with compact_generation(model, draw):
-        greedy = model.generate(**inputs, **wanted, do_sample=False)
-        one = model.generate(**inputs, **wanted, do_sample=True, top_k=1)
-        cold = model.generate(**inputs, **wanted, do_sample=True, temperature=1e-4)
-        few = model.generate(**inputs, **wanted, do_sample=True, top_k=3)
-    logits = model(inputs["input_ids"][:1]).logits[0, -1]
-    model.train()
-    assert torch.equal(greedy, one)
-    assert torch.equal(greedy, cold)
-    assert set(few[:, 2].tolist()) == set(logits.topk(3).indices.tolist())
 
 
 def test_the_first_token_has_the_policys_distribution(common: Any):

@@ -7,12 +7,12 @@ import pytest
 import torch
 from datasets import Dataset
 from peft import LoraConfig
-from transformers import AutoModelForCausalLM, DynamicCache, Qwen2Config
+from transformers import AutoModelForCausalLM, DynamicCache
 from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.compatibility import PreflightError
-from evenkeel.trainer.step.generation import PreallocatedLayer, compact_generation, drawn, preallocated_cache
+from evenkeel.trainer.step.generation import PreallocatedLayer, compact_generation, drawn
 from evenkeel.trainer.step.options import Speed
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
 
@@ -92,14 +92,6 @@ def test_the_draw_is_multinomials():
     rows = torch.tensor([3, 4, 31, 49])
     torch.manual_seed(2)
     assert torch.equal(drawn(probs[rows], rows, 50), expected[rows])
-
-
-def test_only_plain_layers_are_made_preallocated():
-    sizes = {"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2, "num_key_value_heads": 1}
-    assert [type(layer) for layer in preallocated_cache(Qwen2Config(**sizes)).layers] == [PreallocatedLayer] * 2
-    assert (
-        preallocated_cache(Qwen2Config(**sizes, use_sliding_window=True, sliding_window=4, max_window_layers=1)) is None
-    )
 
 
 @pytest.mark.parametrize("lora", [False, True], ids=["full", "lora"])

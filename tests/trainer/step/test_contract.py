@@ -146,30 +146,6 @@ def test_state_is_saved_and_resumed_exactly(tiny_model, tmp_path: Path):
         ours(tiny_model, tmp_path / "lost", resume_from_checkpoint=str(checkpoint), **settings)
 
 
-class tired_baseline(running_baseline):  # noqa: N801
-    """Gives its state behind one batch, as when it is tried, and not behind two."""
-
-    batches = 0
-
-    def __call__(self, rewards: Tensor, group_size: int) -> Tensor:
-        self.batches += 1
-        return super().__call__(rewards, group_size)
-
-    def state_dict(self) -> dict[str, float]:
-        if self.batches > 1:
-            raise KeyError("mean")
-        return super().state_dict()
-
-
-def test_a_state_that_cannot_be_had_leaves_no_half_checkpoint(tiny_model, tmp_path: Path):
-    settings = {"strategies": {"advantage": tired_baseline}, "save_strategy": "steps", "save_steps": 2}
-    told = r"on rank 0 of 1 .* advantage 'tired_baseline': KeyError: 'mean'"
-    with pytest.raises(Refusal, match=told) as raised:
-        ours(tiny_model, tmp_path, max_steps=2, **settings)
-    assert isinstance(raised.value.__cause__, KeyError)
-    assert not list(tmp_path.glob("checkpoint-*"))
-
-
 def test_columns_that_reward_functions_leave_reach_the_estimator(tiny_model, tmp_path: Path):
     def with_novelty(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float]:
         log_extra("novelty", [index / 8 for index in range(len(completions))])
@@ -192,15 +168,6 @@ def test_columns_that_reward_functions_leave_reach_the_estimator(tiny_model, tmp
         ours(tiny_model, tmp_path, reward=with_novelty, strategies={"advantage": missing}, max_steps=1)
     with pytest.raises(PartError, match="logged 'en' there, of type str"):
         ours(tiny_model, tmp_path, reward=with_novelty, strategies={"advantage": wordy}, max_steps=1)
-
-
-def test_a_column_named_correct_that_holds_something_else_does_no_harm(tiny_model, tmp_path: Path):
-    def wordy(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float]:
-        log_extra("correct", [[1, 2]] * len(completions))
-        return digit_reward(completions)
-
-    trainer = ours(tiny_model, tmp_path, reward=wordy, max_steps=1)
-    assert "groups/frac_all_correct" not in trainer.state.log_history[0]
 
 
 class Drifted(TrainerCallback):

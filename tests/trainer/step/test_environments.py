@@ -18,7 +18,6 @@ from evenkeel.rewards import build_verifier, reward_functions
 from evenkeel.rewards.environments import build_environment
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
-from evenkeel.trainer.step.generation import fitted
 from evenkeel.trainer.step.options import Evaluation
 from tests.tiny_model import tiny_config
 
@@ -212,14 +211,6 @@ class Verbose(Guess):
     guess.__doc__ = Guess.guess.__doc__
 
 
-class VerboseAtOnce(Verbose):
-    def reset(self, **row: Any) -> str:
-        return f"{super().reset(**row)} \ud800"
-
-    def state(self) -> str:
-        return "\udfff"
-
-
 class WithHalves(Scripted):
     """Names a tool that there is not, too."""
 
@@ -230,9 +221,8 @@ class WithHalves(Scripted):
         return written, None
 
 
-@pytest.mark.parametrize("kind", [Verbose, build_environment(VerboseAtOnce)])
 def test_an_answer_that_no_completion_holds_and_half_a_surrogate_pair_end_their_row_at_most(
-    kind: Any, tokenizer: PreTrainedTokenizerFast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tokenizer: PreTrainedTokenizerFast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     tokenized: list[int] = []
     encode = PreTrainedTokenizerFast._encode_plus
@@ -242,8 +232,7 @@ def test_an_answer_that_no_completion_holds_and_half_a_surrogate_pair_end_their_
         return encode(self, text, *rest, **keywords)
 
     monkeypatch.setattr(PreTrainedTokenizerFast, "_encode_plus", counted)
-    functions = reward_functions({"own": build_verifier("environment")}) if kind is not Verbose else None
-    trainer = scripted(tokenizer, tmp_path, WithHalves, environment_factory=kind, reward_funcs=functions)
+    trainer = scripted(tokenizer, tmp_path, WithHalves, environment_factory=Verbose, reward_funcs=None)
     trainer.train()
     logged = trainer.state.log_history[0]
     assert logged["environment/provenance"] == 1.0
@@ -251,10 +240,3 @@ def test_an_answer_that_no_completion_holds_and_half_a_surrogate_pair_end_their_
     assert [len(messages) for messages in trainer._logs["completion"]] == [3, 5, 1, 3]
     assert trainer._logs["completion"][1][1]["content"] == "lower \ufffd"
     assert json.dumps([*trainer._logs["completion"]], ensure_ascii=False).count("\ufffd") == 2
-
-
-@pytest.mark.parametrize("answer", [" " * 10**6, "\n" * 10**6 + "right", "right" + "\t" * 10**6])
-def test_space_around_an_answer_is_bounded_too(answer: str, tokenizer: PreTrainedTokenizerFast):
-    found = fitted(answer, tokenizer, 10)
-    assert len(found) < 200
-    assert found.strip() == answer.strip()

@@ -83,18 +83,6 @@ def test_every_row_is_answered_as_often_as_asked_and_counted_once(tiny_model: Pa
     assert summary["tokens_per_second"] > 0
 
 
-def test_greedy_does_not_depend_on_the_seed_and_samples_do(tiny_model: Path, tmp_path: Path):
-    texts = {}
-    for seed in (5, 6):
-        trainer = evaluator(tiny_model, tmp_path, decodings(1, 2.0, True), seed)
-        trainer.evaluate()
-        (result,) = trainer.newest_evaluations
-        for greedy in (False, True):
-            texts[seed, greedy] = [r["completion"] for r in result.records if r["greedy"] == greedy]
-    assert texts[5, True] == texts[6, True]
-    assert texts[5, False] != texts[6, False]
-
-
 def test_a_temperature_near_0_is_greedy_and_the_next_training_batch_is_sampled_as_before(tiny_model, tmp_path: Path):
     trainer = evaluator(tiny_model, tmp_path, [Decoding(2, 1e-4), Decoding(greedy=True)])
     before = trainer.generation_config, trainer.generation_kwargs
@@ -119,16 +107,6 @@ def test_evaluating_changes_nothing_that_is_trained(tiny_model: Path, tmp_path: 
     assert torch.equal(*weights)
     evaluated = [entry for entry in trainer.state.log_history if "eval_test/avg@2" in entry]
     assert [entry["step"] for entry in evaluated] == [1, 2, 3]
-
-
-def test_named_sets_are_reported_apart_and_do_not_disturb_each_other(tiny_model: Path, tmp_path: Path):
-    trainer = evaluator(tiny_model, tmp_path, decodings(2, None, False))
-    alone = trainer.evaluate({"first": ROWS})
-    both = trainer.evaluate({"second": ROWS.select(range(4)), "first": ROWS})
-    assert {name: both[name] for name in alone if "eval_first" in name and "second" not in name.partition("/")[2]}
-    assert both["eval_first/avg@2"] == alone["eval_first/avg@2"]
-    assert "eval_second/avg@2" in both
-    assert [result.dataset for result in trainer.newest_evaluations] == ["second", "first"]
 
 
 @pytest.mark.parametrize(

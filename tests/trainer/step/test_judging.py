@@ -1,10 +1,6 @@
 """Judging in a thread beside scoring: the results and the errors of judging without it, and what may not run there."""
 
 import functools
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -17,8 +13,6 @@ from evenkeel.rewards import build_verifier
 from evenkeel.rewards.reward_function import RewardFunction
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.judging import EarlyCall, may_run_in_thread
-from tests.paths import ROOT
-from tests.trainer.step.test_several_processes import on_two_processes
 from tests.trainer.training import digit_reward, max_difference, train
 
 SCORED = {"num_iterations": 2, "beta": 0.04}
@@ -128,30 +122,6 @@ def test_a_call_hands_over_result_and_logs_in_order_where_the_arguments_are_the_
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"completions": ["c", "d"]},
-        {"reference": ["another"]},
-        {"reference": [["a"]]},  # equal, and another object: a rollout function may have put it there
-        {"reference": ("a",)},
-        {"more": [1]},
-    ],
-)
-def test_other_arguments_are_a_call_of_their_own(changed):
-    calls = []
-
-    def function(**given):
-        calls.append(given)
-        return [len(calls)]
-
-    given = arguments(reference=[["a"]])
-    call = EarlyCall(function, given)
-    call.run()
-    assert call(**{**given, **changed}, log_extra=print, log_metric=print) == [2]
-    assert calls[1]["log_extra"] is print
-
-
 async def asynchronous(**_: Any) -> list[float]:
     return []
 
@@ -188,28 +158,6 @@ def test_a_function_that_fails_waits_for_the_judgement_under_way_and_its_error_i
     assert "early-judging" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_a_failed_generation_leaves_no_judgement_behind_and_its_error_is_the_one(tiny_model, tmp_path: Path):
-    """The second rollout batch fails; the first was judged early, and by a function that would have more to say."""
-
-    class Failing(RLVRTrainer):
-        def _generate_single_turn(self, *positional, **keywords):
-            if self.state.global_step == 1:
-                raise UnusableError("no more tokens")
-            return super()._generate_single_turn(*positional, **keywords)
-
-    threads = []
-
-    def judge(completions, **_):
-        threads.append(threading.current_thread().name)
-        return [0.0] * len(completions)
-
-    judge.may_run_in_thread = True
-    with pytest.raises(UnusableError, match="no more tokens"):
-        train(Failing, tiny_model, tmp_path, reward=judge)
-    assert threads == ["early-judging"]
-    assert "early-judging" not in {thread.name for thread in threading.enumerate()}
-
-
 TWO_RANKS = """
 import time
 def slow(early):
@@ -229,43 +177,3 @@ logs = [[{k: v for k, v in entry.items() if not k.endswith(clocks)} for entry in
 found = [max_difference(*runs), logs[0] == logs[1], *[sorted(set(run._logs["extra"]["thread"])) for run in runs]]
 (output / f"rank-{rank}.json").write_text(json.dumps(found))
 """
-
-
-@pytest.mark.slow
-def test_every_rank_judges_early_and_all_agree(tiny_model, tmp_path: Path):
-    expected = [0.0, True, ["early-judging"], ["MainThread"]]
-    assert on_two_processes(TWO_RANKS, tiny_model, tmp_path) == [expected, expected]
-
-
-INTERRUPTED = """
-import sys, threading, time
-from pathlib import Path
-from evenkeel.rewards import build_verifier
-from evenkeel.rewards.isolation.workers import WorkerPool
-from evenkeel.rewards.reward_function import RewardFunction
-from evenkeel.rewards.verifier import Verdict, Verifier
-from tests.trainer.training import train
-from evenkeel.trainer import RLVRTrainer
-
-pool = WorkerPool("time:sleep", cpu_seconds=60, wall_seconds=600, workers=1)
-def judge(completions, **_):
-    print("judging in", threading.current_thread().name, flush=True)
-    pool.map([300.0] * len(completions))
-judge.may_run_in_thread = True
-train(RLVRTrainer, Path(sys.argv[1]), Path(sys.argv[2]), reward=judge)
-"""
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_a_process_whose_thread_judges(tiny_model, tmp_path: Path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", INTERRUPTED, str(tiny_model), str(tmp_path)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    line = next(line for line in process.stdout if "judging" in line)
-    assert line == "judging in early-judging\n"
-    time.sleep(2)  # the worker is started and sleeps
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    assert "KeyboardInterrupt" in said
-    assert process.returncode != 0

@@ -9,11 +9,9 @@ import torch
 from datasets import Dataset
 from peft import LoraConfig
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.algorithms.contract import traits
 from evenkeel.trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks, together
 from tests.paths import ROOT
 from tests.trainer.step.test_trainer import perturb
@@ -179,28 +177,6 @@ def test_coefficients_also_of_whole_groups(tiny_model, tmp_path: Path, coefficie
     check(trainer_with(tiny_model, tmp_path, strategies, loss_type="cispo"))
 
 
-def test_top_entropy_within_a_response_is_planned(tiny_model, tmp_path: Path):
-    weight = {"name": "top_entropy", "within": "response", "share": 0.5, "others": 0.5}
-    check(trainer_with(tiny_model, tmp_path, {"token_weight": weight}, loss_type="dapo", num_iterations=2))
-
-
-def test_a_weight_of_the_whole_microbatch_behind_the_first_step_leaves_it_to_trl(tiny_model, tmp_path: Path):
-    def later(probs, step, max_steps):
-        return 1.0 - step / max_steps * probs.mean().expand_as(probs)
-
-    with pytest.warns(UserWarning, match="'later' changes with what lies beside a row"):
-        assert trainer_with(tiny_model, tmp_path, {"token_weight": later}).parts.microbatches.planner is None
-
-
-def test_a_weight_that_draws_leaves_it_to_trl(tiny_model, tmp_path: Path):
-    @traits(draws_at_random=True)
-    def drawn(probs):
-        return (torch.rand(probs.shape) > 1e-9).float()
-
-    with pytest.warns(UserWarning, match="'drawn' draws at random, so another cut would draw otherwise"):
-        assert trainer_with(tiny_model, tmp_path, {"token_weight": drawn}).parts.microbatches.planner is None
-
-
 @pytest.mark.parametrize("keep_groups", ["step", "forward"])
 def test_whole_groups_and_advantages_of_tokens(tiny_model, tmp_path: Path, keep_groups):
     strategies = {"keep_groups": keep_groups, "advantage": "exchangeable_prefix_tree"}
@@ -258,22 +234,6 @@ def test_whatever_holds_a_number_a_token_is_cut_with_the_completions(tiny_model,
     planned = trainer.parts.microbatches.planner.cut(stock, 0)
     assert any(batch["completion_ids"].shape[1] < stock[0]["completion_ids"].shape[1] for batch in planned)
     assert all(torch.equal(batch["signal"], batch["completion_ids"].float()) for batch in planned)
-
-
-def test_prompts_do_not_pass_the_lm_head(tiny_model, tmp_path: Path):
-    trainer = trainer_with(tiny_model, tmp_path)
-    head = trainer.model.get_output_embeddings().weight.numel()
-    ids, mask = torch.randint(5, 24, (4, 18)), torch.ones(4, 18, dtype=torch.long)
-
-    def flops(planner: Any) -> int:
-        trainer.parts.microbatches.planner = planner
-        with FlopCounterMode(display=False) as counted:
-            trainer._get_per_token_logps_and_entropies(trainer.model, ids, mask, 12)
-        return int(counted.get_total_flops())
-
-    every_position = 4 * (18 - 1) * head * 2
-    of_completions = 4 * 12 * head * 2
-    assert flops(trainer.parts.microbatches.planner) == flops(None) - every_position + of_completions
 
 
 def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: Path):
@@ -395,13 +355,6 @@ def late_in_long_responses(probs: Tensor, step: int) -> Tensor:
     """Of the whole micro-batch from step 1 on, where it is wider than the tiny example: no trial sees it."""
     late = step >= 1 and probs.shape[1] > 6
     return 1.0 - 0.5 * (probs.mean() if late else torch.zeros(())).expand_as(probs)
-
-
-def test_a_part_that_begins_late_is_found(tiny_model, tmp_path: Path):
-    strategies = {"token_weight": late_in_long_responses, "microbatches": "planned"}
-    settings: dict[str, Any] = {"max_steps": 3, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}
-    with pytest.warns(UserWarning, match="another gradient than TRL's at optimizer step 1"):
-        assert ours(tiny_model, tmp_path, strategies=strategies, **settings).parts.microbatches.planner is None
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 What runs train with them is tested beside this file; here stands what a part needs, and what it gives back.
 """
 
-import errno
 import random
 from collections import Counter, deque
 from pathlib import Path
@@ -21,7 +20,7 @@ from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.step.advantages import Advantages
 from evenkeel.trainer.step.compatibility import Loaded
 from evenkeel.trainer.step.evaluation import HeldOut
-from evenkeel.trainer.step.guards import SKIPPED, DiskGuard, FaultError, FaultGuard, memory_errors_explained
+from evenkeel.trainer.step.guards import SKIPPED, FaultError, FaultGuard
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.metrics import Means
 from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
@@ -242,33 +241,3 @@ def test_fault_guard(ranks: Ranks, tmp_path: Path):
     model.weight.ds_tensor = torch.tensor([torch.inf])  # where ZeRO-3 keeps this rank's part
     with pytest.raises(FaultError, match=r"1 of this rank's weights \(weight\)"):
         guard.check_weights(model, START)
-
-
-def test_disk_guard(ranks: Ranks, tmp_path: Path):
-    reports: list[str] = []
-    guard, folder = DiskGuard(ranks, reports.append, saves_together=False), tmp_path / "checkpoint-3"
-
-    def fail() -> None:
-        raise OSError(errno.ENOSPC, "no space")
-
-    def full() -> None:
-        folder.mkdir()
-        (folder / "half").write_text("…")
-        guard.written(fail)
-        guard.written(folder.rmdir)  # what comes after is not begun
-
-    guard.save(full, folder, step=3)
-    assert (guard.left_out, folder.exists()) == (3, False)
-    guard.save(folder.mkdir, folder, step=4)
-    assert (guard.left_out, folder.exists()) == (3, True)
-    assert [report.split(":")[0] for report in reports] == ["checkpoint-3 was not saved"]
-
-
-def test_exhausted_memory(ranks: Ranks):
-    phases = Phases()
-    explained = memory_errors_explained(ranks, phases, lambda: Position(4, 10, 0, 0))
-    with pytest.raises(FaultError, match="in the generation at optimizer step 5 "):  # noqa: SIM117 one inside another
-        with explained, phases("update"), phases("generate"):
-            raise torch.OutOfMemoryError("tried to allocate 2 GiB")
-    with pytest.raises(ValueError, match="mine"), memory_errors_explained(ranks, phases, lambda: START):
-        raise ValueError("mine")

@@ -38,21 +38,6 @@ def test_a_phase_inside_another_is_no_part_of_it(monkeypatch):
     assert not any(clock.end_step().values())
 
 
-def test_a_phase_that_fails_is_over(monkeypatch):
-    ticks, clock = Ticks(monkeypatch), Phases()
-
-    def fail() -> None:
-        with clock("update"), clock("generate"):
-            ticks.now += 3
-            raise ValueError
-
-    with pytest.raises(ValueError, match=r"^$"):
-        fail()
-    assert not clock.is_timed
-    assert clock.end_step()["timing/generate_s"] == 3
-    assert clock.doing == "generation"
-
-
 def test_every_log_holds_every_phase_and_they_add_up_to_the_step(tiny_model, tmp_path: Path):
     def slow(completions, **_):
         time.sleep(0.2)

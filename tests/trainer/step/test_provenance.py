@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import MethodType
 from typing import Any
 
 import pytest
@@ -13,15 +12,11 @@ from datasets import Dataset
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
-from evenkeel.rewards import build_verifier, reward_functions
-from evenkeel.rewards.environments import build_environment
-from evenkeel.rewards.generators.rows import guessing
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.guards import FaultError
 from evenkeel.trainer.step.options import Speed
-from evenkeel.trainer.step.provenance import Turn, conversations, first_difference
+from evenkeel.trainer.step.provenance import Turn, conversations
 from scripts.research.provenance import LIMIT, Scripted, byte_tokenizer, rollout, scripted_trainer
-from tests.paths import ROOT
 from tests.trainer.training import run_on_two_processes
 
 METRIC = "environment/provenance"
@@ -49,31 +44,7 @@ def test_turns_are_told_apart_in_a_group_that_begins_alike():
     assert [turn.written for turn in second] == [[5], [6]]
 
 
-MARKS = [False, False, True, True, False, False, True, True]
-
-
 TURNS = [Turn([1, 2], [5, 6]), Turn([1, 2, 5, 6, 8, 9], [5, 7])]
-
-
-@pytest.mark.parametrize(
-    ("ids", "trained", "place"),
-    [
-        ([1, 2, 5, 6, 8, 9, 5, 7], MARKS, None),
-        ([1, 2, 5, 6, 8, 9, 5, 7], [False, False, True, True, False, False, True, False], 7),
-        ([1, 2, 5, 6, 8, 9, 5, 7], [False, False, True, True, False, True, True, True], 5),
-        ([1, 2, 5, 6, 8, 9, 5], MARKS[:-1], 7),
-        ([1, 2, 5, 6, 8, 9, 5, 7, 3], [*MARKS, False], 8),
-        ([1, 2, 5, 4, 8, 9, 5, 7], MARKS, 3),
-    ],
-)
-def test_a_row_is_what_was_shown_and_written(ids: list[int], trained: list[bool], place: int | None):
-    assert first_difference(TURNS, ids, MARKS, trained) == place
-
-
-@pytest.mark.parametrize("shown", [[1, 2, 5, 4, 8], [1, 2, 5]])
-def test_a_policy_that_was_shown_something_else_than_it_had_written_is_seen(shown: list[int]):
-    turns, marks = [Turn([1, 2], [5, 6]), Turn(shown, [7])], [False, False, True, True, False, True]
-    assert first_difference(turns, [1, 2, 5, 6, 8, 7], marks, marks) == 3
 
 
 # Errors of the mask, planted in TRL's loop. Each changes all conversations of several turns
@@ -117,23 +88,6 @@ def from_text(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
     return made, (mask + [1] * len(made))[: len(made)]
 
 
-def shown_from_text(trainer: Scripted) -> None:
-    """Later turns are written after ids that are made from text; what is trained is what was sampled."""
-    loop, tokenizer = trainer._tool_call_loop, trainer._tokenizer
-
-    def changed(*arguments: Any) -> Any:
-        asked = trainer._generate_single_turn
-
-        def again(prompt_ids: Any, *rest: Any, **keywords: Any) -> Any:
-            return asked([tokenizer(tokenizer.decode(ids))["input_ids"] for ids in prompt_ids], *rest, **keywords)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(trainer, "_generate_single_turn", again)
-            return loop(*arguments)
-
-    vars(trainer)["_tool_call_loop"] = changed
-
-
 MUTANTS = (shifted, tools_trained, one_left_out, end_left_out, header_trained, from_text)
 
 
@@ -152,12 +106,6 @@ def test_planted_errors_of_the_mask_end_the_run(trainer: Scripted, mutant: Any):
     else:
         assert place == expected.get(mutant, first)
     assert METRIC not in trainer._metrics["train"]
-
-
-def test_ids_that_are_shown_again_from_text_end_the_run(trainer: Scripted):
-    shown_from_text(trainer)
-    with pytest.raises(FaultError, match="would not be trained"):
-        rollout(trainer)
 
 
 def test_rows_that_change_places_end_the_run(trainer: Scripted):
@@ -191,18 +139,6 @@ def test_completions_that_are_cut_off_may_be_left_out(tmp_path: Path):
     of_the_loop(trainer, one_left_out)
     with pytest.raises(FaultError, match="of 20 completions"):
         rollout(trainer)
-
-
-def test_an_override_that_cannot_be_checked_is_warned_of(trainer: Scripted):
-    def written(self: Scripted, prompts: Any) -> Any:
-        ids = [self._tokenizer("done")["input_ids"] for _ in prompts]
-        messages = [[{"role": "assistant", "content": "done"}] for _ in prompts]
-        return [[5]] * len(prompts), ids, [[1] * len(each) for each in ids], messages, None, {}, None, []
-
-    vars(trainer)["_generate"] = MethodType(written, trainer)
-    with pytest.warns(UserWarning, match="an override generates without _generate_single_turn"):
-        rollout(trainer)
-    assert METRIC not in trainer._metrics["train"]
 
 
 # The gradient of the loss with respect to each token's log-probability
@@ -419,27 +355,6 @@ def test_planted_errors_of_the_loss_end_the_run_before_its_first_step(tmp_path: 
     save_calling_policy(tmp_path)
     with pytest.raises(FaultError, match=IN_THE_LOSS[kind]):
         trained(tmp_path, {}, kind, max_steps=1)
-
-
-@pytest.mark.parametrize("kind", [AnswersHidden, OnePlaceOff])
-def test_they_do_in_half_precision_of_a_policy_that_reads_answers(tmp_path: Path, kind: type[Altered]):
-    trained_game(tmp_path, RLVRTrainer)
-    with pytest.raises(FaultError, match=UNLIKE):
-        trained_game(tmp_path, kind)
-
-
-def trained_game(folder: Path, kind: type[RLVRTrainer]) -> None:
-    """One step of the policy that ships, at finding a number."""
-    game = {"largest": 15, "guesses": 4}
-    rows = guessing(part="train", train=8, test=1, seed=1, **game)
-    sizes = {"per_device_train_batch_size": 8, "num_generations": 4, "max_completion_length": 96, "max_steps": 1}
-    kind(
-        str(ROOT / "configs/tiny_policy/games"),
-        reward_functions({"environment": build_verifier("environment")}),
-        GRPOConfig(str(folder), use_cpu=True, bf16=True, report_to="none", save_strategy="no", **sizes),
-        Dataset.from_list([{**row, "prompt": [{"role": "user", "content": row["prompt"]}]} for row in rows]),
-        environment_factory=build_environment({"name": "guessing", **game}),
-    ).train()
 
 
 def test_log_probabilities_of_a_model_that_drops_are_not_compared(tmp_path: Path):

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
 from evenkeel.trainer.step.records import recorded_groups
-from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours, train
+from tests.trainer.training import PROMPTS, digit_reward, train
 
 
 def judged(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float | None]:
@@ -78,36 +78,6 @@ def test_rows_are_what_was_sampled_judged_and_trained(tiny_model: Path, tmp_path
     assert first["truncated"] == [ids[-1] != tokenizer.eos_token_id for ids in first["completion_ids"]]
     assert first["num_tokens"] == list(map(len, first["completion_ids"]))
     assert trainer.state.global_step == 2
-
-
-@pytest.mark.slow
-def test_recording_trains_the_same_weights(tiny_model: Path, tmp_path: Path):
-    recording, _ = recorded(tiny_model, tmp_path / "recorded")
-    plain = ours(tiny_model, tmp_path / "plain", reward=judged)
-    assert max_difference(recording, plain) == 0.0
-
-
-@pytest.mark.slow
-def test_advantages_of_tokens_and_blanked_masks_are_kept_as_they_are(tiny_model: Path, tmp_path: Path):
-    def counted(rewards: torch.Tensor, mask: torch.Tensor, group_size: int) -> torch.Tensor:
-        places = torch.arange(mask.shape[1], dtype=rewards.dtype)
-        return (rewards[:, None] + places).masked_fill(rewards.isnan()[:, None], torch.nan)
-
-    settings = {"mask_truncated_completions": True, "num_iterations": 2, "max_steps": 4}
-    _, batches = recorded(tiny_model, tmp_path, strategies={"advantage": counted}, **settings)
-    assert list(batches) == [0, 1]  # two optimizer steps each
-    assert batches[1]["step"] == [2] * 8
-    for batch in batches.values():
-        for row in zip(*batch.values(), strict=True):
-            found = dict(zip(batch, row, strict=True))
-            assert found["num_tokens"] == len(found["completion_ids"]) > 0
-            assert found["mask"] == ([False] * found["num_tokens"] if found["truncated"] else None)
-            reward = found["reward"]
-            live = [0.0] * found["num_tokens"] if reward is None else [reward + t for t in range(found["num_tokens"])]
-            dead = [0.0] * found["num_tokens"]  # equal rewards: nothing to learn, whatever the estimator says
-            assert found["advantages"] in (live, dead)
-            assert len(found["old_logps"]) == found["num_tokens"]  # TRL's own, for the second iteration
-    assert any(any(values) for batch in batches.values() for values in batch["advantages"])
 
 
 def test_some_groups_are_whole_and_spread():

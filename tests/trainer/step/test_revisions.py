@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.algorithms.revisions import RevisionOptions, edit_mask, references
-from evenkeel.trainer.step.other_prompts import revision_prompt
+from evenkeel.trainer.algorithms.revisions import edit_mask, references
 from tests.trainer.training import max_difference, moved, result_of_two_processes, train
 
 TEMPLATE = "{prompt} | {answer} | {reference}"
@@ -131,15 +130,6 @@ def test_a_resumed_run_draws_the_references_and_revisions_of_an_unbroken_one(tin
         made["asked"] for made in unbroken.generations[-len(resumed.generations) :]
     ]
     assert max_difference(unbroken, resumed) == 0.0
-
-
-def test_the_template_replaces_the_last_message_or_a_plain_text():
-    options = RevisionOptions(template=TEMPLATE)
-    messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
-    assert revision_prompt(messages, "A", "B", options) == [messages[0], {"role": "user", "content": "Q | A | B"}]
-    assert revision_prompt("Q", "A", "B", options) == "Q | A | B"
-    with pytest.raises(ValueError, match="needs text"):
-        revision_prompt([{"role": "user", "content": [{"type": "image"}]}], "A", "B", options)
 
 
 TWO_PROCESSES = """

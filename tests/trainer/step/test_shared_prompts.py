@@ -30,7 +30,7 @@ from evenkeel.trainer.step.packing import (
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.scoring import labelled_positions_only
 from tests.trainer.step.test_microbatches import check, trainer_with
-from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, result_of_two_processes
+from tests.trainer.training import PROMPTS, digit_reward, ours, result_of_two_processes
 
 CPU = torch.device("cpu")
 SHARED = {"microbatches": "planned", "shared_prompts": True, "verify_steps": 0}
@@ -203,29 +203,6 @@ def test_the_gradient_is_that_of_trls_cut(tiny_model, tmp_path: Path, loss_type,
     assert packed
 
 
-BY_POSITION = """
-import torch
-from evenkeel.trainer.algorithms.contract import traits
-
-@traits(needs_whole_groups="forward")
-def by_position(logps, groups, mask):
-    of_all = torch.zeros(int(groups.max()) + 1, logps.shape[1]).index_add(0, groups, (logps * mask).detach())
-    return of_all[groups].abs()
-"""
-
-
-def test_rows_of_a_group_whose_pass_ends_earlier_are_seen_by_the_others(tiny_model, tmp_path: Path, monkeypatch):
-    """A coefficient of the group's tokens at each position, with lopti: no row is cut before its group is."""
-    (tmp_path / "coefficient_by_position.py").write_text(BY_POSITION)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    lopti = {"coefficient": "coefficient_by_position:by_position", "update_schedule": {"name": "lopti", "eta": 0.03}}
-    trainer = trainer_with(tiny_model, tmp_path, {**SHARED, **lopti}, loss_type="cispo")
-    packed = watch_packing(trainer)
-    check(trainer, fewer=1.0)
-    assert trainer.parts.microbatches.planner.cuts_passes
-    assert packed
-
-
 def watch_packing(trainer: Any) -> list[Any]:
     """Layouts of the micro-batches that are planned from now on."""
     found: list[Any] = []
@@ -272,32 +249,6 @@ def test_the_policy_before_and_the_reference_are_scored_the_same_from_fewer_toke
     for mine, theirs in zip(*results, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5)
     assert tokens[0] < 0.6 * tokens[1]
-
-
-def test_a_run_trains_the_same_weights_and_logs_the_same(tiny_model, tmp_path: Path):
-    options: dict[str, Any] = {
-        "per_device_train_batch_size": 4,
-        "gradient_accumulation_steps": 4,
-        "max_steps": 4,
-        "optim": "sgd",
-        "learning_rate": 1.0,
-        "max_completion_length": 4,
-        "beta": 0.02,
-        "loss_type": "dapo",
-    }
-    strategies = {"advantage": "exchangeable", "token_weight": "adv_reweight"}
-    cut, shared = (
-        ours(tiny_model, tmp_path / name, strategies={**strategies, **speed}, **options)
-        for name, speed in (("planned", {"microbatches": "planned"}), ("shared", {**SHARED, "verify_steps": 1}))
-    )
-    assert shared.parts.microbatches.planner is not None  # verified at the first step and later
-    assert any("packing" in batch for batch in shared.parts.microbatches._planned)
-    assert moved(cut, tiny_model) > 1e-2
-    assert max_difference(cut, shared) < 1e-4
-    for mine, theirs in zip(shared.state.log_history[:-1], cut.state.log_history[:-1], strict=True):
-        assert mine.keys() == theirs.keys()
-        for name in ("loss", "grad_norm", "kl", "entropy", "cancellation/shared_prefix"):
-            assert mine.get(name, 0.0) == pytest.approx(theirs.get(name, 0.0), rel=1e-3, abs=1e-5)
 
 
 def test_a_wrong_layout_falls_back_to_trls_cut(tiny_model, tmp_path: Path, monkeypatch):

@@ -8,8 +8,7 @@ import torch
 from datasets import Dataset
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrasted_siblings
-from evenkeel.trainer.step.other_prompts import privileged_prompts
+from evenkeel.trainer.algorithms.teachers import contrasted_siblings
 from tests.trainer.training import PROMPTS, max_difference, train
 
 ROWS = [{**row, "reference": str(number)} for number, row in enumerate(PROMPTS)]
@@ -133,20 +132,3 @@ def test_contrast_is_of_the_policy_behind_right_and_wrong_siblings(
     assert any((each > 0).any() for each in trainer.contrasts)
     plain = train(RLVRTrainer, tiny_model, tmp_path / "plain", reward=judged, **settings)
     assert max_difference(trainer, plain) > 0
-
-
-def test_a_reward_without_verdicts_has_no_siblings_to_contrast(tiny_model: Path, tmp_path: Path):
-    with pytest.raises(ValueError, match="leave no verdict on each completion"):
-        train(RLVRTrainer, tiny_model, tmp_path, strategies={"token_weight": "rlcsd"})
-
-
-def test_the_template_is_filled_once_and_replaces_the_last_message():
-    options = TeacherOptions(template="{prompt} {x} = {reference}")
-    conversation = [{"role": "system", "content": "s"}, {"role": "user", "content": "{reference}"}]
-    filled = privileged_prompts(
-        [{"prompt": "a {prompt}", "reference": "{prompt}"}, {"prompt": conversation, "reference": 4}], options
-    )
-    assert filled == [
-        "a {prompt} {x} = {prompt}",
-        [conversation[0], {"role": "user", "content": "{reference} {x} = 4"}],
-    ]

@@ -151,13 +151,6 @@ def test_token_level_advantages_are_shuffled_and_split_with_their_rows():
         assert torch.equal(part["advantages"].long(), part["completion_ids"])
 
 
-def test_micro_batches_of_a_pass_follow_one_another():
-    """The pass index is ``(_step // steps_per_generation) % num_passes``: the buffer is read slice by slice."""
-    source = inspect.getsource(GRPOTrainer._prepare_inputs)
-    assert "self._step % self.args.steps_per_generation" in source
-    assert "self.args.steps_per_generation * self.num_iterations" in source
-
-
 def test_the_samplers_order_at_epoch_e_is_the_stock_samplers_eth_pass():
     stock = RepeatSampler(range(10), mini_repeat_count=2, batch_size=3, repeat_count=2, seed=4)
     passes = [list(stock) for _ in range(3)]
@@ -167,12 +160,6 @@ def test_the_samplers_order_at_epoch_e_is_the_stock_samplers_eth_pass():
         ours.set_epoch(epoch)
         assert list(ours) == passes[epoch]
     assert len(ours) == len(stock)
-
-
-def test_the_completions_table_keeps_one_advantage_per_completion(tiny_model: Path, tmp_path: Path):
-    trainer = ready(tiny_model, tmp_path, loss_type="dapo")
-    trainer._generate_and_score_completions(ROWS)
-    assert len(trainer._logs["advantages"]) == len(trainer._logs["completion"]) == 8
 
 
 def test_unscorable_rows_are_those_that_no_function_scored():

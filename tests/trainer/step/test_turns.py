@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, PROMPT_SAMPLER, TOKEN_WEIGHT, UPDATE_SCHEDULE
 from evenkeel.trainer.algorithms.registry import built_in
-from evenkeel.trainer.step.options import PreflightError, Speed
+from evenkeel.trainer.step.options import PreflightError
 from evenkeel.trainer.step.rollout import loss_mask
 from tests.trainer.step.test_environments import CALL, LAST, TARGET, Scripted, scripted
 from tests.trainer.step.test_environments import tokenizer as tokenizer
@@ -95,24 +95,6 @@ def inserted_tokens_have_no_gradient(trainer: InTurns) -> None:
         assert (gradient[mask == 0] == 0).all()
         assert gradient.isfinite().all()
     assert sum((gradient != 0).sum() for _, gradient, _ in trainer.seen) > 20
-
-
-@pytest.mark.parametrize("chosen", STRATEGIES, ids=lambda chosen: "-".join(chosen.values()))
-def test_what_a_tool_inserts_is_not_trained(tokenizer: PreTrainedTokenizerFast, tmp_path: Path, chosen: dict[str, Any]):
-    inserted_tokens_have_no_gradient(trained(tokenizer, tmp_path, **chosen))
-
-
-def test_planned_microbatches_train_turns_alike(tokenizer: PreTrainedTokenizerFast, tmp_path: Path):
-    plain, planned = (
-        trained(
-            tokenizer, tmp_path / cut, speed=Speed(microbatches=cut), advantage="gigpo", gradient_accumulation_steps=2
-        )
-        for cut in ("trl", "planned")
-    )
-    assert planned.parts.microbatches.planner is not None
-    weights = zip(plain.model.parameters(), planned.model.parameters(), strict=True)
-    assert max((one - other).abs().max().item() for one, other in weights) < 1e-7
-    assert all((gradient[mask == 0] == 0).all() for mask, gradient, _ in planned.seen)
 
 
 REFUSED = {"ibpo": "revision with tools"}

@@ -1,4 +1,4 @@
-"""DFPO: the checks that need no trainer; those on a real model are in tests/trainer/step/test_dfpo.py."""
+"""DFPO: the checks that need no trainer."""
 
 import pytest
 import torch

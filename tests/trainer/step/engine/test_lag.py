@@ -12,7 +12,6 @@ from transformers import TrainerCallback
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.step.test_lag import Noting, lines
-from tests.trainer.step.test_several_processes import on_two_processes
 from tests.trainer.training import PROMPTS, max_difference, train
 
 SETTINGS: dict[str, Any] = {"max_steps": 5, "loss_type": "dapo", "temperature": 0.7}
@@ -115,14 +114,3 @@ total = float(sum(p.double().abs().sum() for p in trainer.model.parameters()))
 rewards = [line["reward"] for line in trainer.state.log_history[:-1]]
 (output / f"rank-{rank}.json").write_text(json.dumps([total, rewards]))
 """
-
-
-@pytest.mark.slow
-def test_two_processes_ask_one_server(tiny_model: Path, tmp_path: Path):
-    engine, found = TransformersServer(tiny_model), []
-    with engine.listening() as url:
-        for overlaps in ("False", "True"):
-            engine.start()
-            found += on_two_processes(TWO.replace("ADDRESS", url).replace("OVERLAPS", overlaps), tiny_model, tmp_path)
-    assert found == [found[0]] * 4
-    assert len(found[0][1]) == 4
