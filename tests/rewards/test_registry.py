@@ -33,18 +33,13 @@ class NoFile(Verifier):
 REFUSED = [
     (NoCall, "failed-constructor", "abstract method __call__"),
     (NoFile, "failed-constructor", "FileNotFoundError: no answers.json"),
-    ("builtins:max", "standard-library", "builtins:max"),
     ("nights_knaves", "unknown-name", "Did you mean knights_knaves"),
-    ("Knights-Knaves", "unknown-name", "Did you mean knights_knaves"),
-    ("KNIGHT KNAVES", "unknown-name", "Did you mean knights_knaves"),
-    ({"name": "countdown", "UseAll": True}, "unknown-option", "Did you mean use_all"),
     ("parts/mine.py:judge", "failed-import", "package.module:attribute"),
     ({"name": "knights_knaves", "scheme": "papr"}, "option-not-accepted", "'accuracy' or 'paper'"),
     ({"name": "countdown", "use_al": True}, "unknown-option", "Did you mean use_all"),
     ({"name": "countdown", "use_all": 1}, "option-not-accepted", "valid boolean"),
     ({"scheme": "paper"}, "part-without-name", "'scheme'"),
     ("no_such_package:verifier", "failed-import", "ModuleNotFoundError"),
-    ("evenkeel.rewards.extraction:ANSWER_OPENS", "not-a-verifier", "evenkeel.rewards.extraction:ANSWER_OPENS"),
     ({"name": 5}, "part-without-name", "5"),
     ("collections:OrderedDict", "standard-library", "collections:OrderedDict"),
     (
@@ -58,7 +53,6 @@ REFUSED = [
         "{name: soft_overlong, max_tokens: 90, buffer_tokens: …}",
     ),
     ({"name": "code_tests", "cpu_seconds": math.inf}, "finite-number", "option cpu_seconds = inf"),
-    ({"name": "repetition_penalty", "max_penalty": math.nan}, "finite-number", "option max_penalty = nan"),
     (
         {
             "name": "cosine_length",
