@@ -1,11 +1,11 @@
-"""evenkeel train --list-strategies: every built-in strategy, without a model and without TRL."""
+"""evenkeel strategies: every built-in strategy, without a model and without TRL."""
 
 from evenkeel.trainer.algorithms.registry import KINDS, built_in
-from evenkeel.trainer.command.train import main
+from evenkeel.trainer.command.strategies import main
 
 
 def test_every_strategy_stands_in_one_line_with_its_source(capsys):
-    assert main(["--list-strategies"]) == 0
+    assert main([]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split() == ["kind", "name", "what", "source", "evidence"]
     listed = [tuple(line.split()[:2]) for line in lines]

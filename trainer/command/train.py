@@ -5,7 +5,6 @@
     evenkeel launch --config_file accelerate/zero3 knights_knaves/grpo_7b
     evenkeel train quickstart --resume auto
     evenkeel train --rerun runs/quickstart
-    evenkeel train --list-strategies            # what `algorithm:` can name; --list-strategies markdown
 
 Everything that can be found wrong is found before the model is loaded, and said without a traceback.
 
@@ -25,7 +24,7 @@ from typing import Any
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.command import RUN_FILE, command_line, strategies
+from evenkeel.trainer.command import RUN_FILE, command_line
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.launch import train
 from evenkeel.trainer.run.library_errors import library_errors_in_words
@@ -47,8 +46,6 @@ from evenkeel.trainer.step.guards import FaultError, is_full
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = parse_arguments(argv)
-    if arguments.list_strategies is not None:
-        return strategies.main([arguments.list_strategies])
     end_with_launcher()
     try:
         with (
@@ -112,49 +109,21 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--rerun", type=Path, metavar="RUN", help="repeat the run of a directory: its settings, data and processes"
     )
-    command.add_argument(
-        "--list-strategies",
-        nargs="?",
-        const="plain",
-        choices=strategies.LISTINGS,
-        help="print every built-in strategy with its source and evidence (or the signals that one may name), and end",
-    )
     return command
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     command = parser()
     arguments = command.parse_intermixed_args(argv)
-    if swallowed := _swallowed(arguments):
-        command.error(swallowed)
-    if arguments.list_strategies is not None:
-        if arguments.config is not None or arguments.rerun is not None or arguments.resume is not None:
-            command.error("--list-strategies runs nothing: give no file and no run with it")
-        return arguments
-    if (arguments.config is None) == (arguments.rerun is None):
-        command.error("name one YAML file to run, or one run directory to repeat with --rerun")
-    if arguments.rerun is not None and arguments.resume is not None:
-        command.error("--rerun repeats a run from its beginning and --resume continues one: give one of the two")
+    if arguments.rerun is not None:
+        if arguments.config is not None or arguments.resume is not None:
+            again = f"evenkeel train {arguments.rerun / CONFIG} key=value"
+            command.error(f"--rerun repeats a run as it was, and takes nothing else. For other settings: {again}")
+    elif arguments.config is None:
+        taken = f", after which --resume took {arguments.resume}" if arguments.resume else ""
+        command.error(f"name one YAML file to run, before --resume{taken}, or a run directory to repeat with --rerun")
+    if "=" in (arguments.resume or "") and not Path(arguments.resume).exists():
+        command.error(f"--resume took {arguments.resume} for the directory to go on with: write settings before it")
     if arguments.accept_changes and arguments.resume is None:
         command.error("--accept-changes says how a run goes on: give --resume with it")
     return arguments
-
-
-def _swallowed(arguments: argparse.Namespace) -> str | None:
-    """What is said where --resume or --rerun took an argument that was meant otherwise, or one is of no use to it."""
-    given = [word for word in (arguments.config, *arguments.overrides) if word is not None]
-    taken, rerun = arguments.resume or "", arguments.rerun
-    if taken.endswith((".yaml", ".yml")):
-        line = " ".join(["evenkeel train", taken, *given, "--resume"])
-        return f"--resume took {taken} for the directory to go on with, and it is a run's file. Write: {line}"
-    if "=" in taken and not Path(taken).exists():
-        line = " ".join(["evenkeel train", *given, taken, "--resume"])
-        return f"--resume took {taken} for the directory to go on with, and it is a setting. Write: {line}"
-    if rerun is not None and (given or rerun.suffix in (".yaml", ".yml")):
-        run = rerun.parent if rerun.suffix else rerun
-        line = " ".join(["evenkeel train", str(run / CONFIG), *(word for word in given if "=" in word)])
-        return (
-            "--rerun takes a run's directory and repeats the run as it was, without other settings. To repeat it "
-            f"write: evenkeel train --rerun {run}; for other settings: {line}"
-        )
-    return None
