@@ -26,6 +26,7 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command import RUN_FILE, command_line
 from evenkeel.trainer.run.config.shipped import named_file
+from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.launch import train
 from evenkeel.trainer.run.library_errors import library_errors_in_words
 from evenkeel.trainer.run.processes import (
@@ -39,7 +40,6 @@ from evenkeel.trainer.run.processes import (
     stoppable_while_loading,
 )
 from evenkeel.trainer.run.record.files import CONFIG
-from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.step.guards import FaultError, is_full
 
 
@@ -50,8 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with (
             stoppable_while_loading(),
-            SIGNS.running(),
-            library_errors_in_words(lambda: SIGNS.under_way() or "Reading the run's file", lambda: SIGNS.has_stepped),
+            HEARTBEAT.running(),
+            library_errors_in_words(
+                lambda: HEARTBEAT.stage() or "Reading the run's file", lambda: HEARTBEAT.has_stepped
+            ),
         ):
             if arguments.rerun is None:
                 return train(

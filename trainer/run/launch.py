@@ -12,12 +12,12 @@ from evenkeel.trainer.run.check.report import brief_lines
 from evenkeel.trainer.run.config.layers import layered
 from evenkeel.trainer.run.environments import kept_on_resume
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.launched_as import check_engine_possible, check_engine_runs
+from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.library_errors import library_errors_in_words
 from evenkeel.trainer.run.preflight import (
     check_launch,
     check_wandb_answers,
-    force_cpu,
+    follow_run_file,
     prepare_logging,
     started_processes,
 )
@@ -35,7 +35,6 @@ from evenkeel.trainer.run.record.manifest import (
     write_manifest,
 )
 from evenkeel.trainer.run.record.placement import place
-from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.run.summary import report
 from evenkeel.trainer.run.training import LogCallback, run_trainer
 from evenkeel.trainer.run.wandb_end import finish_wandb
@@ -68,20 +67,20 @@ def train(
     for topic, part in (("environment", "environments"), ("rewards", "verifiers"), ("algorithm", "strategies")):
         with lines_named(topic, written):
             getattr(experiment, part)  # quickly refused, and rows take time
-    SIGNS.begins(lambda: "Loading the data and trying the verifiers on them")
+    HEARTBEAT.enter("Loading the data and trying the verifiers on them")
     with lines_named("data", written):
         fingerprints = {part: data_fingerprint(dataset) for part, dataset in experiment.rows.items()}
     prepare_logging(config)
-    with lines_named("machine", written):
-        check_engine_possible(config)
-    force_cpu(config)
+    launchers_precision = follow_run_file(config)
     with lines_named("trl", written):
         args = experiment.args
+    is_main = args.process_index == 0
+    if is_main and launchers_precision not in ("", "no", args.mixed_precision):
+        print(f"The launcher's precision {launchers_precision} is not taken: the run file's is {args.mixed_precision}.")
     check_launch(experiment, written)
     with lines_named("model", written):
         _ = experiment.tokenizer
-    SIGNS.begins(lambda: "Checking the run")
-    is_main = args.process_index == 0
+    HEARTBEAT.enter("Checking the run")
     start = starting_point(config, fingerprints) if is_main or recorded is not None else {}
     if repeated is not None and recorded is not None:
         check_same_run_again(repeated, recorded, start, started_processes())
@@ -116,10 +115,9 @@ def train(
             if checkpoint is not None and (kept := kept_on_resume(experiment.environments)):
                 print(kept, flush=True)
             check_wandb_answers(config)
-        SIGNS.begins(lambda: "Loading the model")
-        with library_errors_in_words(SIGNS.under_way), lines_named("algorithm", written):
+        HEARTBEAT.enter("Loading the model")
+        with library_errors_in_words(HEARTBEAT.stage), lines_named("algorithm", written):
             trainer = experiment.trainer
-        check_engine_runs(trainer.accelerator)
         if is_main and (other := record_choices(run, experiment.choices)):
             print(f"Not taken as when the run began, so that numbers may differ: {', '.join(other)}", flush=True)
     except Refusal:

@@ -15,10 +15,9 @@ from ruamel.yaml.error import YAMLError
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config.shipped import named_file
-from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words
+from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.processes import REFUSED, STOPPED, say
 
-_MOST_PROCESSES = 100_000
 SECONDS_TO_SAVE = "3600"
 """How long ranks may take after they were asked to stop; in torch's default of 30 seconds few can save."""
 
@@ -52,8 +51,7 @@ def launched(arguments: Sequence[str]) -> int:
     except (SignalException, KeyboardInterrupt):
         return STOPPED
     except Exception as error:  # noqa: BLE001 — accelerate raises anything at its file, before a process is started
-        file = f" as {given.config_file} says" if given.config_file else ""
-        say(f"The launcher cannot start {given.training_script}{file}: {in_words(error)} {UNEXPLAINED}")
+        say(f"The launcher cannot start {given.training_script}: {in_words(error)}")
         return REFUSED
     return 0
 
@@ -75,25 +73,14 @@ def parsed(arguments: Sequence[str]) -> tuple[Any, int]:
         given.module, given.training_script = True, "evenkeel"
     if given.config_file is not None:
         given.config_file = named_file(given.config_file)
-    script, file = given.training_script, given.config_file
-    if file is not None and not Path(file).is_file():
-        raise Refusal(
-            f"--config_file {file}: there is no such file. The shipped ones are in configs/accelerate/.", code="launch"
-        )
-    count = given.num_processes or _settings_of(file).get("num_processes")
-    if isinstance(count, int) and count > _MOST_PROCESSES:
-        raise Refusal(
-            f"num_processes = {count:,} is more than any machine has GPUs. Write one for each GPU.", code="launch"
-        )
-    if not (given.module or given.no_python or Path(script).is_file()):
-        raise Refusal(f"There is no script {script}. Check the path; a run file's name ends in .yaml.", code="launch")
+    if given.config_file is not None and not Path(given.config_file).is_file():
+        raise Refusal(f"--config_file {given.config_file}: there is no such file.", code="launch")
+    count = given.num_processes or _settings_of(given.config_file).get("num_processes")
     return given, count if isinstance(count, int) else 1
 
 
 def _refuse(message: str) -> NoReturn:
-    raise Refusal(
-        f"accelerate launch cannot take this: {message}. `accelerate launch --help` lists its arguments.", code="launch"
-    )
+    raise Refusal(f"accelerate launch: {message}", code="launch")
 
 
 def _settings_of(file: str | None) -> dict[str, Any]:
@@ -124,7 +111,7 @@ def _exit_status(code: int) -> int:
 def killed_rank(rank: int, process: int, code: int) -> str:
     """The message about the rank that a signal ended first."""
     name = signal.Signals(-code).name
-    why = " Linux does so where memory runs out: look into the kernel's log." if name == "SIGKILL" else ""
+    why = " Linux does so where memory runs out." if name == "SIGKILL" else ""
     return (
         f"Rank {rank} (process {process}) was ended by {name}, and the other ranks were ended with it.{why} The same "
         "command with --resume auto goes on from the newest checkpoint."

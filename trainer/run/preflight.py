@@ -15,10 +15,10 @@ from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.data import check_rows_enough
 from evenkeel.trainer.run.environments import Environments
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.launched_as import asked_for, check_device_for, check_precision, on_cpu
+from evenkeel.trainer.run.heartbeat import HEARTBEAT
+from evenkeel.trainer.run.launched_as import check_launched
 from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.schedule import check_arguments
-from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.step.compatibility import check_combination, check_turns
 
 
@@ -34,15 +34,7 @@ def check_launch(experiment: Experiment, tree: Node) -> None:
         tree: what is written in the run's file and on the command line.
     """
     config, args, started = experiment.config, experiment.args, experiment.processes
-    if args.world_size != started:
-        raise Refusal(
-            f"The launcher started {started} processes, but they form {args.world_size} groups of one: each would "
-            f"train alone and overwrite the others. {on_cpu(asked_for())}",
-            code="launch",
-        )
-    check_device_for(args.distributed_state)
-    with lines_named("trl", tree):
-        check_precision(config)
+    check_launched(args, started)
     with lines_named("model", tree):
         quantization_config(config)  # refuses without its package
     rows, environments = experiment.rows["train"], experiment.environments
@@ -75,16 +67,20 @@ def schedule_checks(
     return checks
 
 
-def force_cpu(config: RunConfig) -> None:
-    """Let all processes of a launch on the CPU call their device ``cpu``.
+def follow_run_file(config: RunConfig) -> str:
+    """Let the precision be the run file's, and all processes of a launch on the CPU call their device ``cpu``.
 
     accelerate would call it ``cpu:0``, and torch 2.13 loads no optimizer state onto a device of that name: no run of
     two processes could be resumed.
+
+    Returns:
+        The precision that the launcher asked for; transformers takes it where the run file says neither bf16 nor fp16.
     """
     if config.trl.get("use_cpu") or os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"):
         os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "cpu")
         finds_no_gpu = "Setting accelerator to CPU"  # where DeepSpeed is installed, at every start
         logging.getLogger("DeepSpeed").addFilter(lambda record: finds_no_gpu not in record.getMessage())
+    return os.environ.pop("ACCELERATE_MIXED_PRECISION", "no").lower()
 
 
 def prepare_logging(config: RunConfig) -> None:
@@ -117,7 +113,7 @@ def check_wandb_answers(config: RunConfig) -> None:
         return
     import wandb
 
-    SIGNS.begins(lambda: "Connecting to W&B")
+    HEARTBEAT.enter("Connecting to W&B")
     try:
         wandb.login(verify=True)
     except wandb.Error as error:

@@ -7,6 +7,8 @@ from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.heartbeat import HEARTBEAT
+from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.processes import (
     FAILED,
     STOPPED,
@@ -15,11 +17,10 @@ from evenkeel.trainer.run.processes import (
     print_line,
     stoppable_after_training,
 )
-from evenkeel.trainer.run.record.checkpoints import checkpoints_of, step_of
+from evenkeel.trainer.run.record.checkpoints import step_of
 from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS
 from evenkeel.trainer.run.record.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
-from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.run.summary import ACCURACY, report
 from evenkeel.trainer.run.wandb_end import finish_wandb
 
@@ -39,9 +40,7 @@ def run_trainer(
 ) -> int:
     """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`.
 
-    Args:
-        begins: this is the first part of the run; where there is a checkpoint, of a branch.
-        log_callback: makes a callback that reads the log, such as the doctor's.
+    ``begins``: this is the first part of the run; where there is a checkpoint, of a branch.
     """
     is_main = trainer.accelerator.is_main_process
     stop, idle = _watched(trainer, config, run, checkpoint, log_callback)
@@ -54,52 +53,36 @@ def run_trainer(
     try:
         with RunTime(run, writes=is_main) as clock:
             trainer.parts.phases.seconds_before = clock.earlier
-            SIGNS.begins(lambda: "Starting the training")
+            HEARTBEAT.enter("Starting the training")
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     except Refusal:
         raise
     except Exception as error:
         if checkpoint is None or stop.has_stepped or is_lost_connection(error):
             raise
-        raise Refusal(_unloadable(checkpoint, error), code="resume") from error
+        raise Refusal(
+            f"{checkpoint} cannot be loaded, although its files are as they were saved: {in_words(error)} Bring back "
+            "the packages that manifest.json names, or rename it: --resume auto then takes an older one.",
+            code="resume",
+        ) from error
     disk = trainer.parts.disk
     stoppable_after_training(run / f"checkpoint-{trainer.state.global_step}")
-    if stop.stopped or idle.ended or disk.left_out == trainer.state.global_step:
-        finish_wandb()  # its output must not be the last
-    if disk.left_out == trainer.state.global_step:
+    step, is_saved = trainer.state.global_step, disk.left_out != trainer.state.global_step
+    if is_saved and not stop.stopped and not idle.ended:
         if is_main:
-            print_line(
-                f"The run {'stopped' if stop.stopped else 'ended'} at step {trainer.state.global_step} without a "
-                "checkpoint of it, for the reason above. When there is room, --resume auto trains the steps since the "
-                "newest checkpoint again, to the same weights."
-            )
-        return STOPPED_WITHOUT_CHECKPOINT if stop.stopped else FAILED
+            report(trainer, config, run)
+        return 0
+    finish_wandb()  # its output must not be the last
+    if is_main and not is_saved:
+        print_line(f"The run ended at step {step} without a checkpoint of it. When there is room: --resume auto.")
+    elif is_main and stop.stopped:
+        print(f"Stopped at step {step} with a checkpoint. To resume, with the same launcher:")
+        print(f"  evenkeel train {resume_command} --resume {run}")
+    elif is_main:
+        print_line(idle.message())
     if stop.stopped:
-        if is_main:
-            print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To resume, with the same launcher:")
-            print(f"  evenkeel train {resume_command} --resume {run}")
-        return STOPPED
-    if idle.ended:
-        if is_main:
-            print_line(idle.message())
-        return FAILED
-    if is_main:
-        report(trainer, config, run)
-    return 0
-
-
-def _unloadable(checkpoint: Path, error: Exception) -> str:
-    reason = (str(error).strip() or "without a message").splitlines()[0][:300]
-    older = [path for path in checkpoints_of(checkpoint.parent) if step_of(path) < step_of(checkpoint)]
-    then = (
-        f"resumes from the next older one, {older[0].name}" if older else "starts the run again: there is no older one"
-    )
-    return (
-        f"{checkpoint} cannot be loaded, although its files are what its manifest lists: {type(error).__name__}: "
-        f"{reason}\nWhere another version of a package is the reason (the run's manifest.json names all), bring that "
-        f"back. Else rename it, `mv {checkpoint} {checkpoint.with_name(f'broken-{checkpoint.name}')}`: --resume auto "
-        f"then {then}."
-    )
+        return STOPPED if is_saved else STOPPED_WITHOUT_CHECKPOINT
+    return FAILED
 
 
 def _watched(

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import psutil
 
-from evenkeel.trainer.run.signs_of_life import SIGNS
+from evenkeel.trainer.run.heartbeat import HEARTBEAT
 
 SECONDS = 120.0
 """The end of a run waits so long: enough for a server that answers, and a GPU should not wait for one that does not."""
@@ -27,7 +27,7 @@ def finish_wandb() -> None:
     if run is None:
         return
     folder = Path(run.dir).parent
-    SIGNS.begins(lambda: "Uploading to W&B")
+    HEARTBEAT.enter("Uploading to W&B")
 
     def finish() -> None:
         with contextlib.suppress(Exception):  # of the uploader that is ended below

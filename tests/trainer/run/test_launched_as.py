@@ -1,47 +1,37 @@
-"""DeepSpeed or FSDP in the launcher's file, and something else in truth: refused."""
+"""Launches under which something else would be trained than is asked for: refused, or the run file counts."""
 
+import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
+from trl import GRPOConfig
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run import launch
-from evenkeel.trainer.run.launched_as import check_device_for, check_engine_runs
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.launched_as import check_launched
+from evenkeel.trainer.run.preflight import follow_run_file
 from tests.scripts.test_train import SETTINGS, run_file
 
 __all__ = ["run_file"]
 
 
-@pytest.mark.parametrize(
-    ("variable", "named"),
-    [("ACCELERATE_USE_FSDP", "FSDP needs GPUs"), ("ACCELERATE_USE_DEEPSPEED", "DS_ACCELERATOR=cpu")],
-)
-def test_a_run_on_the_cpu_is_none_of_deepspeed_or_fsdp(run_file, tmp_path, capsys, monkeypatch, variable, named):
-    monkeypatch.setenv(variable, "true")
+def test_a_run_on_the_cpu_is_none_of_fsdp(run_file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
-    monkeypatch.delenv("ACCELERATE_TORCH_DEVICE", raising=False)  # a run on a CPU in this process leaves it
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", "cpu")
     assert SETTINGS["trl"]["use_cpu"] is True
     assert main([str(run_file)]) == 2
-    said = capsys.readouterr().err
-    assert "ACCELERATE_USE_CPU = true and trl.use_cpu = true" in said
-    assert named in said
+    assert "FSDP" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
-    assert "ACCELERATE_TORCH_DEVICE" not in os.environ
-
-
-@pytest.mark.parametrize("runs", ["MULTI_CPU", "NO", "MULTI_GPU"])
-def test_what_runs_is_compared_with_what_was_asked_for(monkeypatch, runs):
-    accelerator = SimpleNamespace(distributed_type=SimpleNamespace(value=runs), num_processes=2)
-    check_engine_runs(accelerator)
-    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
-    with pytest.raises(Refusal, match=f"asks for DEEPSPEED, and what runs is {runs} on 2 processes"):
-        check_engine_runs(accelerator)
-    check_engine_runs(SimpleNamespace(distributed_type=SimpleNamespace(value="DEEPSPEED"), num_processes=2))
 
 
 @pytest.mark.slow
@@ -54,36 +44,79 @@ def test_as_many_processes_start_as_are_asked_for(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"rank.py", "0", "1", "2"}
 
 
+def arguments(kind: str, processes: int, **others: Any) -> Any:
+    """What is asked of TRL's arguments."""
+    state = SimpleNamespace(distributed_type=SimpleNamespace(value=kind))
+    return SimpleNamespace(**{"distributed_state": state, "world_size": processes, "use_cpu": False, **others})
+
+
 @pytest.mark.parametrize(
-    ("engine", "runs", "processes", "refused"),
+    ("engine", "args", "started", "is_refused"),
     [
-        (None, "NO", 1, None),
-        (None, "MULTI_GPU", 8, None),
-        ("DEEPSPEED", "DEEPSPEED", 2, None),
-        (None, "NO", 2, "2 processes were started for a device that this machine does not have"),
-        ("DEEPSPEED", "NO", 3, "each would train alone. On a CPU DeepSpeed runs with DS_ACCELERATOR=cpu"),
-        ("FSDP", "MULTI_CPU", 2, "asks for FSDP, and what runs is MULTI_CPU on 2 processes"),
+        (None, arguments("NO", 1), 1, False),
+        (None, arguments("MULTI_GPU", 8), 8, False),
+        ("DEEPSPEED", arguments("DEEPSPEED", 2), 2, False),
+        ("DEEPSPEED", arguments("NO", 1), 1, False),
+        (None, arguments("NO", 2), 2, True),
+        (None, arguments("MULTI_CPU", 1), 2, True),
+        ("DEEPSPEED", arguments("MULTI_CPU", 2, use_cpu=True), 2, True),
+        ("FSDP", arguments("MULTI_CPU", 2), 2, True),
+        ("FSDP", arguments("NO", 1), 1, True),
+        ("FSDP", arguments("MULTI_GPU", 2), 2, False),
     ],
 )
-def test_processes_that_would_train_alone_are_refused_before_anything_is_made(
-    monkeypatch, engine, runs, processes, refused
+def test_processes_that_would_train_alone_or_without_their_engine_are_refused(
+    monkeypatch, engine, args, started, is_refused
 ):
+    monkeypatch.delenv("ACCELERATE_USE_CPU", raising=False)
     if engine is not None:
         monkeypatch.setenv(f"ACCELERATE_USE_{engine}", "true")
-    state = SimpleNamespace(distributed_type=SimpleNamespace(value=runs), num_processes=processes)
-    if refused is None:
-        check_device_for(state)
-    else:
-        with pytest.raises(Refusal) as caught:
-            check_device_for(state)
-        assert refused in str(caught.value)
+    with pytest.raises(Refusal) if is_refused else nullcontext():
+        check_launched(args, started)
 
 
-def test_what_is_refused_behind_the_directory_takes_it_away(run_file, tmp_path, capsys, monkeypatch):
-    def refused(accelerator: object) -> None:
+def test_what_is_refused_after_the_directory_is_made_takes_it_away(run_file, tmp_path, capsys, monkeypatch):
+    def refused(*_: object) -> None:
         raise Refusal("not what was asked for", code="launch")
 
-    monkeypatch.setattr(launch, "check_engine_runs", refused)
+    monkeypatch.setattr(launch, "record_choices", refused)
     with patch.dict(os.environ):
         assert main([str(run_file)]) == 2
     assert not (tmp_path / "run").exists()
+
+
+FILES: dict[str, tuple[dict[str, Any], str]] = {
+    "nothing": ({}, "bf16"),
+    "bf16: true": ({"bf16": True}, "bf16"),
+    "bf16: false": ({"bf16": False}, "no"),
+    "fp16: true": ({"fp16": True, "bf16": False}, "fp16"),
+    "fp16: false": ({"fp16": False, "bf16": False}, "no"),
+}
+
+
+@pytest.mark.parametrize(("trl", "wanted"), FILES.values(), ids=FILES)
+def test_the_run_file_says_the_precision(tmp_path: Path, monkeypatch, trl, wanted):
+    sections = {"model": {"name_or_path": "m"}, "data": {"train": {"path": "a/b"}}, "rewards": [{"verifier": "x:y"}]}
+    (tmp_path / "run.yaml").write_text(json.dumps({**sections, "trl": {**trl, "use_cpu": True}}))
+    config = load_config(tmp_path / "run.yaml")
+    for launchers in ("no", "bf16", "fp16", "fp8"):
+        with patch.dict(os.environ, {"ACCELERATE_MIXED_PRECISION": launchers}):
+            assert follow_run_file(config) == launchers
+            args = GRPOConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", **trl)
+            assert args.mixed_precision == wanted
+
+
+@pytest.mark.parametrize(
+    ("settings", "precision", "is_refused"),
+    [
+        ({"bf16": {"enabled": True}, "fp16": {"enabled": False}}, "no", True),
+        ({"bf16": {"enabled": False}, "fp16": {"enabled": False}}, "bf16", True),
+        ({"bf16": {"enabled": False}, "fp16": {"enabled": False}}, "no", False),
+        ({"bf16": {"enabled": True}, "fp16": {"enabled": False}}, "bf16", False),
+    ],
+)
+def test_a_deepspeed_file_with_another_precision_is_refused(settings, precision, is_refused):
+    plugin = SimpleNamespace(deepspeed_config=settings)
+    args = arguments("DEEPSPEED", 2, deepspeed_plugin=plugin, mixed_precision=precision)
+    with pytest.raises(Refusal) if is_refused else nullcontext():
+        check_launched(args, 2)

@@ -56,7 +56,7 @@ def test_weights_that_are_no_numbers_are_refused_before_the_first_step(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--num_processes", "10000000000", "quickstart"], "is more than any machine has GPUs"),
+        (["--mixed_precision", "no", "--config_file", "{}.gone", "quickstart"], "launcher.yaml.gone"),
         (["--mixed_precision", "no", "--config_file", "{}", "quickstart"], "unknown keys (['mixed_precisions'])"),
     ],
 )

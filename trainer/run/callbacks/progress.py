@@ -8,7 +8,7 @@ from typing import Any
 from tqdm import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from evenkeel.trainer.run.signs_of_life import SIGNS
+from evenkeel.trainer.run.heartbeat import HEARTBEAT
 
 _DOING = {
     "generate": "generates completions",
@@ -26,7 +26,7 @@ _DOING = {
 class Progress(TrainerCallback):
     """Reward, accuracy, length, entropy and time left: one line that moves (a terminal), or one every few seconds.
 
-    Where that line does not come for long, `SIGNS` says what the run is busy with.
+    Where that line does not come for long, `HEARTBEAT` prints the phase.
 
     Args:
         accuracy: key of the metric that is shown as accuracy.
@@ -56,22 +56,22 @@ class Progress(TrainerCallback):
             doing = _DOING.get(self.phase() or "", "evaluates, saves or loads rows")
             return f"step {state.global_step}/{state.max_steps}: {doing}"
 
-        SIGNS.begins(under_way)
+        HEARTBEAT.enter(under_way)
         if state.is_world_process_zero and sys.stderr.isatty():
             self.bar = tqdm(total=state.max_steps, initial=state.global_step, dynamic_ncols=True, unit="step")
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if self.bar is not None:
             self.bar.update(state.global_step - self.bar.n)
-        SIGNS.has_stepped = True
-        SIGNS.begins(SIGNS.under_way)
+        HEARTBEAT.has_stepped = True
+        HEARTBEAT.enter(HEARTBEAT.stage)
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
     ) -> None:
         if state.is_world_process_zero and (held_out := (logs or {}).get(f"eval_{self.shown['accuracy']}")) is not None:
             tqdm.write(f"step {state.global_step}: held-out accuracy {held_out:.3f}")
-            SIGNS.said()
+            HEARTBEAT.printed()
         values = {name: f"{logs[key]:.3g}" for name, key in self.shown.items() if (logs or {}).get(key) is not None}
         if not state.is_world_process_zero or "reward" not in values:
             return
@@ -86,7 +86,7 @@ class Progress(TrainerCallback):
                 left = f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
             tqdm.write(f"step {state.global_step}/{state.max_steps}  {words}  {left}")
             sys.stdout.flush()
-            SIGNS.said()
+            HEARTBEAT.printed()
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if self.bar is not None:

@@ -13,7 +13,7 @@ class StallWatchdog(TrainerCallback):
 
     Progress is a forward and backward pass, an optimizer step, a batch of an evaluation, a logged line, a checkpoint.
     Ranks wait for one another, so all of them notice, each by its own clock. The stacks are written from C: the
-    interpreter itself may be what hangs. Meanwhile `SIGNS` says every half minute what the run is busy with.
+    interpreter itself may be what hangs. Meanwhile `HEARTBEAT` prints the stage.
     """
 
     def __init__(self, folder: Path, seconds: float) -> None:

@@ -19,7 +19,6 @@ from evenkeel.trainer.run.check.model import folder_fault, model_settings, skele
 from evenkeel.trainer.run.config import RunConfig, planned_config
 from evenkeel.trainer.run.environments import routed, try_on_rows
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.launched_as import check_precision, check_variables
 from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words
 from evenkeel.trainer.run.preflight import schedule_checks
 from evenkeel.trainer.run.record.manifest import data_fingerprint
@@ -130,13 +129,6 @@ def _arguments(context: CheckContext, experiment: Experiment, findings: Collecte
         context.plan = experiment.plan
     if context.plan is None:
         return
-    before = len(findings)
-    with findings.of("machine"):
-        check_variables()
-    if len(findings) > before:  # no arguments can be made beside them
-        return
-    with findings.of("trl"):
-        check_precision(config)
     with findings.of("trl"):
         context.args = planned_config(config, experiment.processes, _lacking(config))
     if context.args is None or context.strategies is None:

@@ -103,7 +103,6 @@ def test_an_allowance_for_nothing_is_refused(tmp_path: Path):
         ({"num_processes": "two"}, "invalid int value: 'two'"),
         ({"num_processes": True}, "expected one argument"),
         ({"mixed_precision": "bf61"}, "invalid choice: 'bf61'"),
-        ({"multi_gpu": "yes"}, "There is no script yes."),
         ({"config_file": "configs/accelerate/ddpp.yaml"}, "configs/accelerate/ddpp.yaml: there is no such file."),
     ],
 )

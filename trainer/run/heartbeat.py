@@ -1,0 +1,59 @@
+"""A line every half minute where there is no terminal, so that a log shows what a run is doing."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Heartbeat:
+    """Prints the stage of the run whenever nothing was printed for ``seconds``.
+
+    From a thread: a stage, such as loading a model, may be one long call. Silent where a bar moves on a terminal, and
+    on every rank but the first.
+
+    Attributes:
+        stage: returns what the run is doing.
+        has_stepped: whether an optimizer step was made, so that the run file's settings could be used.
+    """
+
+    def __init__(self, seconds: float = 30.0) -> None:
+        self.seconds = seconds
+        self.stage: Callable[[], str] = str
+        self.has_stepped = False
+        self.since = self.last_line = time.monotonic()
+
+    def enter(self, stage: str | Callable[[], str]) -> None:
+        """The run is in another ``stage`` from now on."""
+        self.stage, self.since = (lambda: stage) if isinstance(stage, str) else stage, time.monotonic()
+
+    def printed(self) -> None:
+        """Another line was printed just now."""
+        self.last_line = time.monotonic()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Print until the block ends."""
+        self.has_stepped = False
+        self.printed()
+        over = threading.Event()
+        if not (sys.stderr.isatty() or int(os.environ.get("RANK", "0"))):
+            threading.Thread(target=self._beat, args=(over,), name="heartbeat", daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
+
+    def _beat(self, over: threading.Event) -> None:
+        while not over.wait(max(0.01, self.last_line + self.seconds - time.monotonic())):
+            now = time.monotonic()
+            if now - self.last_line >= self.seconds:
+                if stage := self.stage():
+                    print(f"{stage}, for {now - self.since:.0f} s", flush=True)
+                self.printed()
+
+
+HEARTBEAT = Heartbeat()
+"""Of this process, which has one standard output."""
