@@ -4,7 +4,7 @@
     evenkeel rollouts runs/quickstart --steps 10:20 --to read.html
 
 The run must have been started with logging.rollouts: all, or a number of completions of each rollout batch (the default
-is 64). Counts and curves are of all rollouts, a batch in memory at a time; up to --most of them can be read.
+is 64). Counts are of all rollouts, a batch in memory at a time; up to --most of them can be read.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The contents of the page: counts of all rollouts, jumps, curves, and the groups that are shown."""
+"""The contents of the page: counts of all rollouts, jumps, and the groups that are shown."""
 
 import json
 import math
@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.completions import VERDICT_OF
 from evenkeel.trainer.lab.rollouts.jumps import Jump, jumps
 from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, Chosen, chosen_groups
-from evenkeel.trainer.lab.rollouts.summaries import COLUMNS, METRICS, BatchSummary, mean_over, summary_of
+from evenkeel.trainer.lab.rollouts.summaries import COLUMNS, BatchSummary, summary_of
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens, token_pieces
 from evenkeel.trainer.run.record.files import ROLLOUTS
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
@@ -47,11 +45,6 @@ class Contents:
     def verdicts(self) -> dict[str, int]:
         """Verdict → rollouts of all batches."""
         return {name: sum(batch.verdicts[name] for batch in self.batches) for name in self.batches[0].verdicts}
-
-    @property
-    def overall(self) -> dict[str, float]:
-        """Metric → mean over all groups that were recorded."""
-        return {name: mean_over(self.batches, name) for name in METRICS}
 
 
 def contents_of(
@@ -146,13 +139,3 @@ def as_script_data(groups: list[dict[str, Any]]) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def curve(batches: Sequence[BatchSummary], metric: str, most_points: int = 200) -> list[tuple[float, float]]:
-    """(step, mean of a metric) of the batches, or of up to ``most_points`` equal parts of them, without NaN."""
-    parts = np.array_split(np.arange(len(batches)), min(len(batches), most_points))
-    points = []
-    for part in parts:
-        of_part = [batches[place] for place in part]
-        points.append((float(np.mean([batch.step for batch in of_part])), mean_over(of_part, metric)))
-    return [(step, value) for step, value in points if not math.isnan(value)]

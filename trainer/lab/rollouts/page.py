@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ from markupsafe import Markup
 
 from evenkeel.trainer.lab.page_templates import page_templates, style
 from evenkeel.trainer.lab.reports.tables import Column, Table, TableCell, table_of
-from evenkeel.trainer.lab.rollouts.contents import Contents, as_script_data, contents_of, curve
+from evenkeel.trainer.lab.rollouts.contents import Contents, as_script_data, contents_of
 from evenkeel.trainer.lab.rollouts.jumps import LEAST, Jump
-from evenkeel.trainer.lab.rollouts.summaries import METRICS
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.experiment import Experiment
@@ -23,7 +21,6 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 TEMPLATES = Path(__file__).with_name("templates")
 ROLLOUTS, TOKENS = 400, 120_000
 """How many rollouts, and tokens of completions, a page shows at most."""
-_WIDTH, _HEIGHT, _EDGE = 400, 90, 4
 
 
 def write_page(
@@ -76,7 +73,6 @@ def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
     templates = page_templates(TEMPLATES, number=_number)
     script = (TEMPLATES / "script.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    curves = {metric: curve(contents.batches, metric) for metric in METRICS}
     return templates.get_template("page.html.jinja").render(
         contents=contents,
         name=name,
@@ -84,10 +80,6 @@ def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
         shown=sum(len(group["rollouts"]) for group in contents.groups),
         least=f"{LEAST:g}",
         jumps=_jump_table(contents),
-        metrics=METRICS,
-        curves=curves,
-        lines={metric: _line(points) for metric, points in curves.items()},
-        ranges={metric: _range([value for _, value in points]) for metric, points in curves.items() if points},
         has_tokens=not problem,
         no_tokens=problem,
         data=Markup(as_script_data(contents.groups)),
@@ -114,22 +106,6 @@ def _jump_table(contents: Contents) -> Table:
         return f"steps-{contents.batches[places[jump.number] - 1].step}-{jump.step}"
 
     return table_of("Where to look first", columns, contents.jumps, anchor=steps)
-
-
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    return min(values), max(values)
-
-
-def _line(points: Sequence[tuple[float, float]]) -> str:
-    """The points of an SVG polyline; one point, or one height, is a line in the middle."""
-    if not points:
-        return ""
-    steps, values = zip(*points, strict=True)
-    (first, last), (low, high) = _range(steps), _range(values)
-    across = [(step - first) / (last - first) * _WIDTH if last > first else 0.0 for step in steps]
-    up = [(value - low) / (high - low) if high > low else 0.5 for value in values]
-    pairs = [(x, _HEIGHT - _EDGE - y * (_HEIGHT - 2 * _EDGE)) for x, y in zip(across, up, strict=True)]
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in (pairs if len(pairs) > 1 else [*pairs, (_WIDTH, pairs[0][1])]))
 
 
 def _number(value: float) -> str:

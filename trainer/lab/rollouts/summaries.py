@@ -12,17 +12,8 @@ from numpy.typing import NDArray
 from evenkeel.trainer.lab.reports.completions import VERDICT_OF
 
 Values = NDArray[np.float64]
-COLUMNS = ("row", "step", "group", "completion", "num_tokens", "truncated", "correct", "reward")
+COLUMNS = ("row", "step", "group", "completion", "num_tokens", "correct", "reward")
 """What `summary_of` reads."""
-METRICS = {
-    "reward": "mean reward",
-    "accuracy": "share of judged rollouts that are right",
-    "wrong_reward": "mean reward of wrong answers",
-    "length": "tokens a completion",
-    "truncated": "share truncated at the length limit",
-    "repeated": "share whose text occurs more than once in the batch",
-}
-"""Metric → what it is."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +39,7 @@ class BatchSummary:
 
     Attributes:
         groups: (number of the group, its rows, tokens of its completions) each.
-        metrics: of `METRICS`, the moments over groups.
+        metrics: of `group_means`, the moments over groups.
         verdicts: how many rows are right, wrong, unjudged.
     """
 
@@ -77,7 +68,9 @@ def summary_of(number: int, table: Any) -> BatchSummary:
 
 
 def group_means(table: Any, which: NDArray[np.int64], groups: int) -> dict[str, Values]:
-    """Of each of `METRICS` the mean in each group (groups,), NaN where nothing in it has a value.
+    """Metric → its mean in each group (groups,), NaN where nothing in it has a value.
+
+    Of ``wrong_reward`` over wrong answers alone; ``repeated``: the share whose text occurs more than once in the batch.
 
     Args:
         which: (rows,) the group of each row, from 0.
@@ -91,7 +84,6 @@ def group_means(table: Any, which: NDArray[np.int64], groups: int) -> dict[str, 
         "accuracy": correct,
         "wrong_reward": np.where(correct == 0, reward, np.nan),
         "length": table.column("num_tokens").to_numpy().astype(float),
-        "truncated": np.array(table.column("truncated").to_pylist(), dtype=float),
         "repeated": np.array([float(counts[text] > 1) for text in texts]),
     }
     return {name: _means(row_values, which, groups) for name, row_values in values.items()}
