@@ -8,7 +8,6 @@ from evenkeel.rewards.environments import (
     RowEnvironment,
     build_environment,
     has_reward,
-    tools_of,
     trial_problem,
 )
 from evenkeel.trainer.run.config import RunConfig
@@ -113,12 +112,3 @@ def kept_on_resume(environments: Environments) -> str:
         f"Objects of {', '.join(kept)} are reset for each row, and the run goes on with new ones: if a reset leaves "
         "something of earlier rows in them, it goes on differently from one without a stop."
     )
-
-
-def template_problem(tokenizer: Any, environments: Environments, prefix: str | None) -> str:
-    """Why a policy with this tokenizer cannot call the tools of a run; empty where it can."""
-    from evenkeel.trainer.step.generation import tools_problem
-
-    made = [kind() for kind in environments.values() if tools_of(kind)]
-    found = tools_problem(tokenizer, [getattr(each, name) for each in made for name in tools_of(type(each))])
-    return f"{found} Without model.assistant_prefix TRL may know the template." if found and prefix else found

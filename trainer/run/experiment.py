@@ -28,7 +28,6 @@ from evenkeel.trainer.run.environments import (
     Environments,
     environments_of,
     routed,
-    template_problem,
     trainer_arguments,
     try_on_rows,
 )
@@ -187,10 +186,7 @@ class Experiment:
 
     @cached_property
     def _tokenizer(self) -> tuple[Any, bool]:
-        tokenizer, is_prefilled = load_tokenizer(self.config)
-        if problem := template_problem(tokenizer, self.environments, self.config.model.assistant_prefix):
-            raise Refusal(problem, code="tools")
-        return tokenizer, is_prefilled
+        return load_tokenizer(self.config)
 
     @cached_property
     def environment_arguments(self) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -19,13 +18,6 @@ from accelerate.utils import gather_object
 from torch import Tensor
 from transformers import DynamicCache, GenerationConfig, PretrainedConfig
 from transformers.cache_utils import DynamicLayer
-from transformers.utils import get_json_schema
-from trl.chat_template_utils import (
-    add_response_schema,
-    get_training_chat_template,
-    is_chat_template_prefix_preserving,
-    supports_tool_calling,
-)
 
 from evenkeel.rewards.verifier import readable
 from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
@@ -275,23 +267,6 @@ def engine_kept_awake(trainer: Any) -> Iterator[None]:
     finally:
         engine.llm.sleep(level=2)
         engine._llm_weights_sleeping = True
-
-
-def tools_problem(tokenizer: Any, tools: Sequence[Callable[..., Any]]) -> str:
-    """Why a policy cannot call ``tools`` with this tokenizer, as TRL says it once a model is loaded; or nothing."""
-    readers = (getattr(tokenizer, name, None) for name in ("response_template", "response_schema"))
-    try:
-        for tool in tools:
-            get_json_schema(tool)
-        if tools and not supports_tool_calling(tokenizer):
-            raise ValueError("The chat template leaves out calls of tools or their results.")
-        if tools and not any(readers):
-            add_response_schema(deepcopy(tokenizer))
-        if tools and not is_chat_template_prefix_preserving(tokenizer):
-            get_training_chat_template(tokenizer)
-    except Exception as error:  # noqa: BLE001 transformers raises several at a signature
-        return f"This policy cannot call the run's tools: {str(error).splitlines()[0]}"
-    return ""
 
 
 def fitted(answer: Any, tokenizer: Any, limit: int) -> Any:

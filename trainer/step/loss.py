@@ -20,7 +20,6 @@ from evenkeel.trainer.algorithms.signals import token_signals
 from evenkeel.trainer.step.metrics import (
     Means,
     SharedPrefixMeter,
-    TokenClassMeter,
     add_drift,
     add_lag,
     add_token_metrics,
@@ -76,18 +75,15 @@ class Loss:
     loss's own log-probabilities. The metrics ``sampling/…`` are then TRL's, over the tokens that are trained: rows that
     planned micro-batches leave out are not in them.
 
-    Args:
-        token_classes: measures the entropy by class of token; ``None`` = it is not measured.
-
     Attributes:
         means: everything measured since the last log line.
     """
 
-    def __init__(self, setup: Setup, token_classes: TokenClassMeter | None = None) -> None:
+    def __init__(self, setup: Setup) -> None:
         args, strategies = setup.args, setup.strategies
         self.args, self.strategies, self.schedule, self.ranks = args, strategies, setup.schedule, setup.ranks
         self.epsilon_high = args.epsilon if args.epsilon_high is None else args.epsilon_high  # where cispo cuts off
-        self.makes_ratio, self.token_classes = setup.choices["skipping"], token_classes
+        self.makes_ratio = setup.choices["skipping"]
         self.lags, self.by_engine = setup.lags, setup.by_engine
         self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
         self._current: tuple[Batch, Position] | None = None
@@ -154,8 +150,6 @@ class Loss:
         if (scale := batch.get("row_scale")) is not None:
             batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
         self.shared_prefixes.watch(logps, batch["groups"], batch["shared_prefix"])
-        if self.token_classes is not None and batch["entropies"] is not None:
-            self.token_classes.add(self.means, batch["entropies"], batch["completion_ids"], mask)
 
     def finish(self, loss: Tensor, batch: Batch, metrics: dict[str, list[float]], *, is_last: bool) -> Tensor:
         """TRL's loss as it is to be trained, with TRL's metrics of the micro-batch corrected.

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -12,7 +11,6 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms import diagnostics, drift
 from evenkeel.trainer.algorithms.groups import dead_groups
-from evenkeel.trainer.algorithms.token_classes import CLASSES, class_table, entropies_by_class
 
 _CLIPPED = frozenset({"cispo_clip_ratio"} | {f"clip_ratio/{name}_mean" for name in ("low", "high", "region")})
 _TOKEN_MEANS = frozenset({"entropy", "kl", "vespo/phi_seq_mean"}) | _CLIPPED
@@ -157,33 +155,6 @@ def _add_contributions(sums: Tensor, gradient: Tensor, groups: Tensor, prefix_le
     # a product, not index_add_, whose order of summation a GPU leaves open; in float64, which no setting makes TF32
     members = (torch.arange(sums.shape[1], device=groups.device)[:, None] == groups).double()
     sums[:, :, :longest] += (members @ torch.stack((contributions, contributions.abs()))).to(sums.dtype)
-
-
-class TokenClassMeter:
-    """Entropy of the policy at numbers, words, symbols and special tokens, ``entropy/<class>``.
-
-    The entropies are those that TRL computes for its own ``entropy``, of the tokens that the loss counts, in any pass.
-
-    Args:
-        tokenizer: its vocabulary is classified once, when it is first needed.
-        num_embeddings: rows of the model's embedding, some of which may have no text.
-    """
-
-    def __init__(self, tokenizer: Any, num_embeddings: int, device: torch.device) -> None:
-        self.tokenizer, self.num_embeddings, self.device = tokenizer, num_embeddings, device
-
-    @cached_property
-    def _classes(self) -> Tensor:
-        texts = self.tokenizer.batch_decode([[token] for token in range(len(self.tokenizer))])
-        texts += [""] * (self.num_embeddings - len(texts))
-        return class_table(texts, set(self.tokenizer.all_special_ids)).to(self.device)
-
-    @torch.no_grad()
-    def add(self, means: Means, entropies: Tensor, completion_ids: Tensor, mask: Tensor) -> None:
-        """Add the entropies (B, T) of one micro-batch."""
-        sums, counts = entropies_by_class(entropies, self._classes[completion_ids], mask)
-        for name, total, count in zip(CLASSES, sums, counts, strict=True):
-            means.add(f"entropy/{name}", total, count)
 
 
 def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, Any]) -> dict[str, float]:

@@ -122,8 +122,7 @@ class Evaluation:
 class Guards:
     """What watches a run: non-finite losses, full disks and exhausted memory end in a message (`trainer.step.guards`).
 
-    A watched run also measures the entropy by class of token, continues its log lines after a resume, and leaves out
-    TRL's model card.
+    A watched run also continues its log lines after a resume, and leaves out TRL's model card.
     """
 
     fault_folder: Path

@@ -55,7 +55,6 @@ from evenkeel.trainer.step.generation import (
 from evenkeel.trainer.step.guards import DiskGuard, FaultGuard, memory_errors_explained
 from evenkeel.trainer.step.judging import Judging, is_plain
 from evenkeel.trainer.step.loss import Loss
-from evenkeel.trainer.step.metrics import TokenClassMeter
 from evenkeel.trainer.step.microbatches import (
     GradientComparison,
     Microbatches,
@@ -737,14 +736,12 @@ class Parts:
         self.revisions = None if strategies.revision is None else Revisions(strategies.revision, setup)
         self.advantages, self.recorder = Advantages(setup), Recorder(setup)
         self.held_out = HeldOut(setup, evaluation, functions)
-        self.faults = self.disk = token_classes = None
+        self.faults = self.disk = None
         if guards is not None:
             scaled = getattr(trainer.accelerator, "scaler", None) is not None
             self.faults = FaultGuard(guards, ranks, counts, norm_is_scaled=scaled, step_is_made=step_is_made)
             self.disk = DiskGuard(ranks, guards.report, saves_together=sharded)
-            embeddings = model.get_input_embeddings().num_embeddings
-            token_classes = TokenClassMeter(setup.tokenizer, embeddings, ranks.device)
-        self.loss = Loss(setup, token_classes)
+        self.loss = Loss(setup)
 
     def begin_training(self) -> None:
         """Forget what a training that ended in an exception left half done."""

@@ -82,7 +82,7 @@ def errors(folder: Path, **changes: Any) -> list[str]:
             },
             "run.yaml, line 1: advantage 'gigpo' asks for state_keys, and no environment of this run names its states",
         ),
-        ({"model": {"name_or_path": "configs/tiny_policy/countdown"}}, "The chat template leaves out calls of tools"),
+        ({"model": {"name_or_path": "configs/tiny_policy/countdown"}}, "does not support tool calling"),
     ],
 )
 def test_what_cannot_act_is_refused_before_the_model_is_loaded(
