@@ -34,21 +34,20 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     """
     rows = list(range(0, len(references), max(1, -(-len(references) // MOST_ROWS))))
     chosen = [(title, text, row) for row in rows for title, text in _texts(references[row])]
-    trials = _judged(verifier, chosen, references)
+    trials = _scored(verifier, chosen, references)
     name = name_of(verifier.verifier)
     for trial in trials:
         if problem := _problem(trial.verdict):
             return f"verifier {name} was tried on {trial.description()}: {problem}"
-    if problem := _unjudged(trials) or _pays_everything(verifier, trials):
+    if problem := _unscored(trials) or _pays_everything(verifier, trials):
         return f"verifier {name} {problem}"
-    again = _judged(verifier, chosen[::-1], references)
+    again = _scored(verifier, chosen[::-1], references)
     for trial, second in zip(trials, again[::-1], strict=True):
         if trial.verdict.score != second.verdict.score:
             return (
                 f"verifier {name} changes from call to call: tried twice on {trial.description()}, it scored "
-                f"{trial.verdict.score} and then {second.verdict.score} ({second.verdict.reason:.200}). A reward that "
-                "depends on what was scored before, or on chance, cannot be learned from or resumed: let the score "
-                "depend on completion and reference alone."
+                f"{trial.verdict.score} and then {second.verdict.score} ({second.verdict.reason:.200}). Let the score "
+                "depend on completion and reference alone, for it cannot be resumed."
             )
     return ""
 
@@ -63,28 +62,26 @@ def _texts(reference: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _judged(verifier: UserVerifier, chosen: Sequence[tuple[str, str, int]], references: Sequence[Any]) -> list[_Trial]:
+def _scored(verifier: UserVerifier, chosen: Sequence[tuple[str, str, int]], references: Sequence[Any]) -> list[_Trial]:
     verdicts = verifier.judge_all([text for _, text, _ in chosen], [references[row] for *_, row in chosen])
     return [
         _Trial(title, row, references[row], verdict) for (title, _, row), verdict in zip(chosen, verdicts, strict=True)
     ]
 
 
-def _unjudged(trials: Sequence[_Trial]) -> str:
+def _unscored(trials: Sequence[_Trial]) -> str:
     """Why nothing can be learned from what it leaves unjudged: everything, or what a completion can choose to be."""
     if trials and all(trial.verdict.score is None for trial in trials):
         return (
-            f"judges nothing: all of {len(trials)} trials are unjudged, the first on {trials[0].description()}: "
-            f"{trials[0].verdict.reason:.200}. Unjudged rows train nothing. Return a score, and None only where a "
-            "reference cannot be used."
+            f"judges nothing: all of {len(trials)} trials are unscored, the first on {trials[0].description()}: "
+            f"{trials[0].verdict.reason:.200}. Return None only where a reference cannot be used."
         )
     judged = {trial.row: trial for trial in trials if trial.verdict.score is not None}
     for trial in trials:
         if trial.verdict.score is None and (other := judged.get(trial.row)):
             return (
-                f"leaves {trial.description()} unjudged ({trial.verdict.reason:.200}), though it judges {other.text} "
-                "against the same reference. A policy could escape its 0 by such a text: a bad completion is wrong. "
-                "Return 0 for it, and None only where a reference cannot be used."
+                f"leaves {trial.description()} unscored ({trial.verdict.reason:.200}), though it scores {other.text} "
+                "against the same reference. A policy could escape its 0 by such a text. Return 0 for a bad completion."
             )
     return ""
 
@@ -94,27 +91,21 @@ def _pays_everything(verifier: UserVerifier, trials: Sequence[_Trial]) -> str:
     if not trials or not verifier.reads_reference or any(score is None or score < full for score in scores):
         return ""
     return (
-        "pays everything: an empty completion, one about wombats and one of 5,000 turnips "
-        f"all earn its full score of {full:g}, so nothing can be learned from it. Compare the completion with the "
-        "reference; declare @traits(reads_reference=False) on one that judges something else."
+        "pays everything: an empty completion, one about wombats and one of 5,000 turnips all earn its full score of "
+        f"{full:g}. Declare @traits(reads_reference=False) on one that judges the form alone."
     )
 
 
 def _problem(verdict: Verdict) -> str:
     if verdict.score is not None:
         return score_problem(verdict.score)
-    reason = verdict.reason
-    if "timeout_s = " in reason:
-        return f"{reason}. Make it faster, declare @traits(timeout_s=…), or find out what it waits for."
-    if "memory_mb = " in reason:
-        return f"{reason}. Have it take less, or declare @traits(memory_mb=…)."
-    if "its process ended" in reason:
-        return (
-            f"{reason}. That is a crash, and no time limit helps: call it on that text by itself to see it, and return "
-            "0 for a completion that it cannot read."
-        )
-    if "failed: " in reason:
-        return (
-            f"{reason}. Return Verdict(None, None, why) where a reference cannot be judged; a bad completion scores 0."
-        )
-    return ""
+    return next((f"{verdict.reason}. {remedy}" for mark, remedy in _REMEDIES.items() if mark in verdict.reason), "")
+
+
+_REMEDIES = {
+    "timeout_s = ": "Make it faster, or declare @traits(timeout_s=…).",
+    "memory_mb = ": "Have it take less, or declare @traits(memory_mb=…).",
+    "its process ended": "Return 0 for a completion that it cannot read.",
+    "failed: ": "Return 0 for a bad completion, Verdict(None, None, why) for a reference that cannot be used.",
+}
+"""By what a reason holds."""

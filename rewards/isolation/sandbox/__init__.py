@@ -30,7 +30,6 @@ exceed its limit for some hundredths of a second. Whatever a program prints or s
 
 - ``landlock_seccomp``, the default: Landlock rules, a seccomp filter, kernel limits, no capabilities. Linux 5.13 or
   newer on x86-64 or aarch64; no privilege, no installation, works inside a default container.
-- ``bubblewrap``: the same inside namespaces of their own, where ``bwrap`` is installed and user namespaces are allowed.
 - ``none``: the limits alone. Programs have the rights of whoever trains; must be asked for by name, and warns.
 
 When a zygote starts, a dozen attacks are tried inside it; if one succeeds, no program is run.
@@ -39,9 +38,7 @@ When a zygote starts, a dozen attacks are tried inside it; if one succeeds, no p
 from evenkeel.rewards.isolation.sandbox.limits import (
     Isolation,
     Limits,
-    LimitsError,
     Run,
-    SandboxError,
     SandboxUnavailableError,
     Status,
 )
@@ -52,10 +49,8 @@ __all__ = [
     "Isolation",
     "Job",
     "Limits",
-    "LimitsError",
     "Run",
     "Sandbox",
-    "SandboxError",
     "SandboxUnavailableError",
     "Session",
     "SessionOverError",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Literal
 
-Isolation = Literal["landlock_seccomp", "bubblewrap", "none"]
+Isolation = Literal["landlock_seccomp", "none"]
 
 Status = Literal[
     "exited", "killed_cpu", "killed_wall", "killed_threads", "killed_signal", "starved", "given_up", "failed_to_start"
@@ -20,16 +20,8 @@ Status = Literal[
 """
 
 
-class SandboxError(Exception):
-    """What a sandbox cannot do."""
-
-
-class SandboxUnavailableError(SandboxError, ValueError):
+class SandboxUnavailableError(ValueError):
     """The isolation that was asked for does not hold on this machine; nothing was run."""
-
-
-class LimitsError(ValueError):
-    """Limits under which no program can run."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if not value > 0:
-                raise LimitsError(f"{field.name} is {value!r}; no program can run on that: give a number above 0")
+                raise ValueError(f"{field.name} is {value!r}: no program can run on that. Write a number above 0.")
 
     @property
     def longest_seconds(self) -> float:

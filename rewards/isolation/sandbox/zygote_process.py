@@ -4,7 +4,6 @@ import importlib.util
 import json
 import os
 import select
-import shutil
 import site
 import socket
 import subprocess
@@ -73,8 +72,6 @@ def started(isolation: Isolation, preimported: tuple[str, ...]) -> ZygoteProcess
     readable = _readable_paths(preimported)
     options = {"isolation": isolation, "preimported": preimported, "readable": readable}
     command = [sys.executable, "-P", "-s", "-B", "-X", "utf8", "-c", _START.format(folder=str(_FOLDER))]
-    if isolation == "bubblewrap":
-        command = _bubblewrap_command([*readable, str(_FOLDER)]) + command
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs, tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
@@ -101,8 +98,8 @@ def started(isolation: Isolation, preimported: tuple[str, ...]) -> ZygoteProcess
         log.seek(0)
         log_tail = log.read().decode(errors="replace").strip().splitlines()[-1:] or ["it wrote nothing"]
     raise SandboxUnavailableError(
-        f"isolation {isolation!r} is not available here: {answer.get('failed') or log_tail[0]}. No program was run. "
-        "Write isolation: none where you accept that programs by the model run with all your rights"
+        f"isolation {isolation!r} is not available here: {answer.get('failed') or log_tail[0]}. Write "
+        "isolation: none where you accept that programs of the policy run with all your rights"
     )
 
 
@@ -121,26 +118,3 @@ def _readable_paths(preimported: Iterable[str]) -> list[str]:
                 break
             paths += spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else [])
     return sorted({str(Path(path).resolve()) for path in paths if Path(path).exists()})
-
-
-def _bubblewrap_command(readable: Iterable[str]) -> list[str]:
-    """The start of a command line that shows a process these paths and python, read-only, and nothing else.
-
-    No ``--die-with-parent``: that is bound to the *thread* of the trainer that started it. The zygote watches its
-    control socket instead.
-    """
-    program = shutil.which("bwrap")
-    if program is None:
-        raise SandboxUnavailableError(
-            "isolation is 'bubblewrap' and there is no bwrap on the PATH: install the package bubblewrap, "
-            "or use isolation 'landlock_seccomp', which needs nothing installed"
-        )
-    python = Path(sys.executable)
-    paths = {*readable, str(python.parent), str(python.resolve().parent), f"{sys.prefix}/pyvenv.cfg"}
-    command = [program, "--unshare-all", "--proc", "/proc", "--dev", "/dev"]
-    for path in sorted(paths):
-        command += ["--ro-bind-try", path, path]
-    for link in (Path("/lib"), Path("/lib64")):
-        if link.is_symlink():
-            command += ["--symlink", str(link.readlink()), str(link)]
-    return [*command, "--"]

@@ -19,8 +19,6 @@ WorkerStatus = Literal["done", "raised", "cpu_limit", "wall_limit", "memory_limi
 MOST_WORKERS = 16
 ITEMS_PER_WORKER = 2000
 """After these a worker is replaced: the caches of a computer algebra system grow."""
-START_TRIES = 3
-"""Starts of one worker that may end by a signal: an out-of-memory killer's choice must not end a batch."""
 
 _lock = threading.Lock()  # of the table alone; each group has its own for its batches
 _groups: dict["WorkerPool", "WorkerGroup"] = {}
@@ -100,8 +98,7 @@ class WorkerPool:
         if ":" not in self.target or min(limits) <= 0 or self.wall_seconds < self.cpu_seconds:
             raise ValueError(
                 f"cpu_seconds = {self.cpu_seconds}, wall_seconds = {self.wall_seconds}, memory_bytes = "
-                f"{self.memory_bytes} and workers = {self.workers} of {self.target} cannot be kept. Write "
-                "package.module:function, limits above 0, and several times cpu_seconds as wall_seconds."
+                f"{self.memory_bytes} and workers = {self.workers} of {self.target} cannot be kept."
             )
 
     def map(
@@ -117,8 +114,7 @@ class WorkerPool:
             on_part: called with what a target that is a generator yields, as soon as it is there.
 
         Raises:
-            WorkerStartError: a worker does not become ready, with what it wrote; one killed by a signal is started
-                three times before.
+            WorkerStartError: a worker does not become ready, with what it wrote.
         """
         if not items:
             return []
@@ -198,11 +194,7 @@ class WorkerGroup:
         ready_soon = len(self._idle) + sum(index is None for index in self._busy.values())
         room = self._most - len(self._busy) - len(self._idle)
         for _ in range(min(room, num_waiting - ready_soon)):
-            self._start(1)
-
-    def _start(self, start_try: int) -> None:
-        worker = _starter.submit(WorkerProcess, self._settings, start_try).result()
-        self._busy[worker] = None
+            self._busy[_starter.submit(WorkerProcess, self._settings).result()] = None
 
     def _next_results(
         self, wall_seconds: float, on_part: Callable[[Any], object]
@@ -258,17 +250,13 @@ class WorkerGroup:
         value, status, detail = message.get("value"), message["status"], str(message.get("detail"))
         return WorkerResult(value, status, time.monotonic() - worker.started, detail)
 
-    def _on_end(self, worker: WorkerProcess, why: str = "") -> WorkerResult | None:
+    def _on_end(self, worker: WorkerProcess, why: str = "") -> WorkerResult:
         """The result of a worker that has ended, or is ended now for what it sent, which ``why`` says."""
         seconds, code = time.monotonic() - worker.started, worker.end()
         why = why or worker.exit_reason()
         if self._busy.pop(worker) is None:
-            if code < 0 and worker.start_try < START_TRIES:
-                self._start(worker.start_try + 1)
-                return None
             raise WorkerStartError(
-                f"a worker for {self._pool.target} ended {why} before it was ready, at try "
-                f"{worker.start_try}:\n{worker.log_tail()}"
+                f"a worker for {self._pool.target} ended {why} while it started:\n{worker.log_tail()}"
             )
         return WorkerResult(None, "cpu_limit" if code == -signal.SIGPROF else "died", seconds, why)
 

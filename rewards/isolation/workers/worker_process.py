@@ -22,10 +22,6 @@ _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PAT
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 _MOST_FRAMES = 3
 """Of the stack at which a worker crashed, the innermost."""
-_WHY = {
-    signal.SIGKILL: ", which the kernel sends where the machine's memory runs out",
-    signal.SIGABRT: ", which GMP raises when it is refused memory",
-}
 
 
 class WorkerStartError(RuntimeError):
@@ -42,11 +38,9 @@ class WorkerProcess:
     Args:
         settings: what ``rewards.isolation.workers.worker`` reads first. With ``users`` the worker has the whole
             environment and prints to the terminal; else it has no secret and its output is discarded.
-        start_try: how often this worker has been started, this start included.
     """
 
-    def __init__(self, settings: dict[str, Any], start_try: int = 1) -> None:
-        self.start_try = start_try
+    def __init__(self, settings: dict[str, Any]) -> None:
         self.num_items = 0
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 — lives as long as the worker
         self._channel, theirs = socket.socketpair()
@@ -159,7 +153,8 @@ class WorkerProcess:
         number = signal.Signals(-code)
         frames = _FRAME.findall(self._log_text().rpartition("Fatal Python error")[2])[:_MOST_FRAMES]
         places = [f"{function} ({Path(file).name}:{line})" for file, line, function in frames]
-        return f"by {number.name}{_WHY.get(number, '')}" + (f" in {', called by '.join(places)}" if places else "")
+        why = ", which the kernel sends where the machine's memory runs out" if number == signal.SIGKILL else ""
+        return f"by {number.name}{why}" + (f" in {', called by '.join(places)}" if places else "")
 
     def _log_text(self) -> str:
         size = os.fstat(self._log.fileno()).st_size

@@ -31,8 +31,7 @@ class Confinement:
         """Rules that leave ``readable`` open for reading, and the filter; ``OSError`` where this kernel has none."""
         if not landlock.abi():
             raise OSError(
-                "this kernel has no landlock; it needs Linux 5.13 or newer, with landlock among its security modules "
-                "(boot parameter lsm=landlock,…), and a container whose seccomp profile permits it"
+                "this kernel has no landlock: it needs Linux 5.13 with lsm=landlock,…, and a container that permits it"
             )
         return cls(landlock.ruleset(readable), seccomp.Filter())
 

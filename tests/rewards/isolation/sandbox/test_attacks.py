@@ -17,8 +17,6 @@ from tests.paths import ROOT
 from tests.rewards.isolation.sandbox.attack import ATTACKS, SECRET_WORD, Attack, targets
 from tests.rewards.isolation.sandbox.processes import descendants
 
-WITHOUT_BUBBLEWRAP = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
-LEVELS = ["landlock_seccomp", pytest.param("bubblewrap", marks=[WITHOUT_BUBBLEWRAP, pytest.mark.slow])]
 NOBODY = 60001
 
 
@@ -28,9 +26,9 @@ def prey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         yield found
 
 
-@pytest.fixture(scope="module", params=LEVELS)
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    with Sandbox(isolation=request.param) as found:
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as found:
         found.run("'ANOTHER PROGRAM' + \"'S TEXT\"  # ANOTHER PROGRAM'S TEXT")
         yield found
 

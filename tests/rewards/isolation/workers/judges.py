@@ -33,8 +33,7 @@ def judge(item: list[Any]) -> Any:
         "memory": lambda: len(bytes(argument)),
         "signal": lambda: os.kill(os.getpid(), argument),
         "environment": lambda: sorted(os.environ),
-        "die": lambda: _die(Path(argument), 1 << 30),
-        "die twice": lambda: _die(Path(argument), 2),
+        "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
         "wait": lambda: _wait(Path(argument)),
         "parts": lambda: _parts(argument),
         "endless": _endless,
@@ -59,14 +58,6 @@ def _wait(folder: Path) -> None:
     """Say ``here`` by a file and return when there is one called ``go``."""
     (folder / "here").touch()
     _wait_for(folder / "go")
-
-
-def _die(tries: Path, times: int) -> None:
-    """Leave a byte for this try; by SIGKILL so many times, as if memory had run out, and then no more."""
-    with tries.open("ab") as file:
-        file.write(b".")
-    if tries.stat().st_size <= times:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _parts(parts: list[Any]) -> Iterator[Any]:

@@ -171,18 +171,10 @@ def test_a_worker_that_cannot_start_is_an_error_and_no_loop(target, said):
         WorkerPool(target, workers=2).map([1, 2, 3])
 
 
-def test_a_warm_up_that_always_kills_the_worker_is_an_error_after_three_tries(tmp_path):
-    pool = WorkerPool(JUDGE, warm_up=(("die", str(tmp_path / "tries")),))
-    with pytest.raises(WorkerStartError, match=r"SIGKILL.* before it was ready, at try 3"):
+def test_a_warm_up_that_kills_the_worker_is_an_error():
+    pool = WorkerPool(JUDGE, warm_up=(("die", None),), workers=1)
+    with pytest.raises(WorkerStartError, match="SIGKILL"):
         pool.map([["double", 1]])
-    assert (tmp_path / "tries").read_bytes() == b"..."
-
-
-def test_a_worker_killed_while_it_starts_is_started_again(tmp_path):
-    pool = WorkerPool(JUDGE, workers=1, warm_up=(("die twice", str(tmp_path / "tries")),))
-    assert [result.value for result in pool.map([["double", 1], ["double", 2]])] == [2, 4]
-    pool.close()
-    assert (tmp_path / "tries").read_bytes() == b"..."
 
 
 def _pid_of_a_worker(pool: WorkerPool, answers: multiprocessing.Queue) -> None:
