@@ -4,7 +4,7 @@ A policy may gain accuracy on what it solves anyway and lose the rest. That show
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,18 +40,22 @@ COVERAGE: list[Column[CoverageRow]] = [
 
 
 def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
-    """One row a variant, with k the number of samples that most runs have.
+    """One row a variant, with k the fewest samples of an item that a run has.
 
-    The caption names the runs that are left out: those without per-item answers, and those with fewer samples. ``None``
-    where k < 2, no run is left, or no item has k judged samples in all that are.
+    ``None`` where k < 2, a run has no per-item answers, or no item has k scored samples in all runs.
     """
-    covered, k, left_out = _covered(judged_runs(runs, dataset), dataset)
-    answers = [found for by_seed in covered.values() for found in by_seed.values()]
-    if k < 2 or not answers:
+    answers = {
+        name: {seed: run.final_answers(dataset) for seed, run in by_seed.items()}
+        for name, by_seed in judged_runs(runs, dataset).by_variant.items()
+    }
+    every = [found for by_seed in answers.values() for found in by_seed.values() if found is not None]
+    k = min((_samples(found) for found in every), default=0)
+    if k < 2 or len(every) < sum(map(len, answers.values())):
         return None
-    items = sorted(set.intersection(*(set(found.verdicts_by_item) for found in answers)))
+    items = sorted(set.intersection(*(set(found.verdicts_by_item) for found in every)))
     coverages = {
-        name: {seed: _coverage(found, items, k) for seed, found in by_seed.items()} for name, by_seed in covered.items()
+        name: {seed: _coverage(found, items, k) for seed, found in by_seed.items() if found}
+        for name, by_seed in answers.items()
     }
     if np.isnan([each for by_seed in coverages.values() for each in by_seed.values()]).any(0).all():
         return None
@@ -67,36 +71,12 @@ def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
         f"Share of items of {dataset} that are solved at least once in {k} samples (pass@{k}), after the last step. A "
         "second outcome: settings were not chosen by it, and its verdicts are not adjusted for two outcomes."
     )
-    if left_out:
-        caption += f" Left out: {', '.join(left_out)}."
     return table_of(f"Coverage: pass@{k}", COVERAGE, rows, caption)
 
 
-def _covered(judged: RecordedRuns, dataset: str) -> tuple[dict[str, dict[int, Answers]], int, list[str]]:
-    """Variant → seed → the answers of the runs with k samples, k, and the other runs each with the reason."""
-    answers = {(run.variant, run.seed): run.final_answers(dataset) for run in judged.all}
-    samples = {cell: _samples(found) for cell, found in answers.items() if found is not None}
-    k = _most_common(samples.values())
-    covered: dict[str, dict[int, Answers]] = {}
-    left_out = []
-    for (variant, seed), found in answers.items():
-        if found is None:
-            left_out.append(f"{variant} with seed {seed} (no results by item)")
-        elif samples[variant, seed] < k or max(found.judged_by_item.values()) < k:
-            left_out.append(f"{variant} with seed {seed} (fewer than {k} judged samples an item)")
-        else:
-            covered.setdefault(variant, {})[seed] = found
-    return covered, k, left_out
-
-
 def _samples(answers: Answers) -> int:
-    """Of most items: one that lost a completion does not speak for the others."""
-    return _most_common(map(len, answers.verdicts_by_item.values()))
-
-
-def _most_common(counts: Iterable[int]) -> int:
-    """The larger of two that are equally common; 0 of none."""
-    often = Counter(counts)
+    """Of most items, the larger of two numbers that are equally common: one lost completion does not count."""
+    often = Counter(map(len, answers.verdicts_by_item.values()))
     return max(often, key=lambda count: (often[count], count), default=0)
 
 

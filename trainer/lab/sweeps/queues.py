@@ -190,10 +190,10 @@ def gpu_slots(visible: Sequence[str], per_cell: int, parallel: int) -> list[list
     """
     if per_cell * parallel > len(visible):
         most = len(visible) // per_cell
-        instead = f"parallel: {most}" if most else f"gpus_per_cell: {len(visible)}"
+        instead = f"executor: {{parallel: {most}}}" if most else f"launch: {{num_processes: {len(visible)}}}"
         raise Refusal(
             f"{parallel} cells at a time with {per_cell} GPUs each need {parallel * per_cell} GPUs, and this machine "
-            f"shows {len(visible)}. Write executor: {{{instead}}}."
+            f"shows {len(visible)}. Write {instead}."
         )
     return [list(visible[index * per_cell : (index + 1) * per_cell]) for index in range(parallel)]
 
@@ -208,12 +208,9 @@ def visible_gpus() -> list[str]:
 
 
 def local_queue(folder: Path, execution: LocalExecution, use_cpu: bool, processes: int) -> LocalQueue:
-    """The queue of this machine; see ``LocalExecution`` for how many GPUs a cell gets."""
+    """The queue of this machine: a cell gets a GPU for each process, and none where it trains on the CPU."""
     visible = [] if use_cpu else visible_gpus()
-    per_cell = execution.gpus_per_cell
-    if per_cell is None:
-        per_cell = processes if visible else 0
-    return LocalQueue(folder, gpu_slots(visible, per_cell, execution.parallel))
+    return LocalQueue(folder, gpu_slots(visible, processes if visible else 0, execution.parallel))
 
 
 @contextmanager

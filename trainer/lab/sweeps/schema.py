@@ -20,11 +20,7 @@ class LocalExecution(Section):
     kind: Literal["local"] = "local"
     """On this machine."""
     parallel: Count = 1
-    """Cells at a time."""
-    gpus_per_cell: Annotated[int, Field(ge=0)] | None = None
-    """GPUs that a cell has for itself. ``null`` = none for a cell that trains on the CPU (``trl.use_cpu``) or on a
-    machine without GPUs, and any other gets as many as it has processes.
-    """
+    """Cells at a time, each with as many of the visible GPUs for itself as it has processes."""
 
 
 class SlurmExecution(Section):

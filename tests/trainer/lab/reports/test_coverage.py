@@ -50,13 +50,12 @@ def test_an_item_counts_once_however_often_it_is_solved() -> None:
     assert "not distinguishable" in cells[1][3]
 
 
-def test_runs_with_fewer_samples_are_left_out_not_everybody_cut_to_them() -> None:
-    few, unjudged = [[YES], [YES]], [[YES, None], [None, NO]]
-    table = coverage_table(recorded(base=[[[YES, NO], [NO, NO]]] * 3, few=[few], unjudged=[unjudged]), "test")
+def test_runs_are_compared_at_the_fewest_samples_that_one_has() -> None:
+    three, two = [[YES, NO, NO], [NO, NO, NO]], [[YES, NO], [NO, NO]]
+    table = coverage_table(recorded(base=[three] * 3, other=[two] * 3), "test")
     assert table is not None
-    assert [(row[0].text, row[1].text) for row in table.rows] == [("base", "0.500")]
-    reason = "(fewer than 2 judged samples an item)"
-    assert table.caption.endswith(f"Left out: few with seed 0 {reason}, unjudged with seed 0 {reason}.")
+    assert table.title == "Coverage: pass@2"
+    assert [row[1].text for row in table.rows] == ["0.333", "0.500"]  # 1 − C(2, 2) / C(3, 2) = 2/3 of one item in two
 
 
 @pytest.mark.parametrize("verdicts", [[[YES], [NO]], [[None, YES], [NO, None]], []])

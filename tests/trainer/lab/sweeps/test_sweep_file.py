@@ -83,7 +83,7 @@ REFUSALS = [
     ({"executor": {"kind": ["slurm"]}}, "executor.kind: is ['slurm'], and cells are run on this machine or through"),
     ({"executor": {"kind": "slurm"}}, "executor.time: is missing."),
     ({"executor": {"kind": "local", "paralel": 2}}, "executor.paralel: there is no such key. Did you mean parallel?"),
-    ({"executor": {"kind": "local", "time": 60}}, "The keys here are kind, parallel, gpus_per_cell."),
+    ({"executor": {"kind": "local", "time": 60}}, "The keys here are kind, parallel."),
     (
         {"environment": {"OMP_NUM_THREADS": 1}},
         "environment.OMP_NUM_THREADS: is 1, and a string is needed. Write it in quotes: '1'.",
