@@ -4,16 +4,15 @@
     evenkeel doctor outputs/checkpoint-500                    # TRL's, or any Trainer's: its trainer_state.json
     evenkeel doctor wandb/offline-run-20260101_120000-abcdef  # W&B's offline folder, whoever logged into it
     evenkeel doctor logs/metrics.jsonl --json                 # verl's logger `file`
-    evenkeel doctor --rules                                   # every rule, its threshold and its reason
 
-Each finding says its numbers, the threshold and why it is there, and the settings to turn. Nothing is loaded but the
-log. A run of ours asks the same rules at each of its log lines.
+Each finding says its numbers and the settings to turn; docs/doctor.md has every threshold with its reason. Nothing is
+loaded but the log. A run of ours asks the same rules at each of its log lines.
 
 Exit status: 0 nothing found, 1 findings, 2 refused: no log that can be read.
 
 --json prints one object: ``path``, ``lines``, ``first_step``, ``last_step``, ``ok`` (nothing found), ``findings`` (a
 list of ``severity``: error, warning or note; ``rule``; ``first_step`` and ``last_step`` between which it held;
-``numbers``, ``text``, ``threshold``, ``reason``, ``change``; ``settings``: ours and TRL's), ``not_asked`` (rule → why)
+``numbers``, ``text``, ``change``; ``settings``: ours and TRL's), ``not_asked`` (rule → why)
 and ``damaged`` (places of the file that hold no numbers).
 """
 
@@ -31,13 +30,7 @@ from evenkeel.trainer.lab.doctor.rules import RULES, Examination, Severity
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
-    command = parser()
-    arguments = command.parse_args(argv)
-    if (arguments.path is None) != arguments.rules:
-        command.error("name the folder of a run or the file with its metrics, or write --rules alone")
-    if arguments.rules:
-        print(rules_table())
-        return 0
+    arguments = parser().parse_args(argv)
     record = read(arguments.path)
     examination = Examination().add_all(record.lines)
     print((json_report if arguments.json else text_report)(record, examination))
@@ -47,9 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
-    command.add_argument("path", nargs="?", help="folder of a run, or the file with its metrics")
+    command.add_argument("path", help="folder of a run, or the file with its metrics")
     command.add_argument("--json", action="store_true", help="print one JSON object")
-    command.add_argument("--rules", action="store_true", help="print the table of rules in Markdown, and end")
     return command
 
 
@@ -65,8 +57,7 @@ def text_report(record: Record, examination: Examination) -> str:
     for found in findings:
         when = f"step {found.first_step}" + (f" to {found.last_step}" if found.last_step > found.first_step else "")
         lines += ["", f"{found.rule.severity}: {found.rule.name}, {when}"]
-        lines += [_indented(found.text), _indented(f"Threshold: {found.rule.threshold}. {found.rule.reason}")]
-        lines.append(_indented(found.advice))
+        lines += [_indented(found.text), _indented(found.advice)]
     if unasked := examination.unasked:
         lines += ["", "Not asked:", *(_indented(f"{name}: {why}") for name, why in unasked.items())]
     counts = [sum(found.rule.severity == severity for found in findings) for severity in severities]
@@ -88,17 +79,6 @@ def json_report(record: Record, examination: Examination) -> str:
         "damaged": record.damaged,
     }
     return json.dumps(report, indent=2, ensure_ascii=False)
-
-
-def rules_table() -> str:
-    """Every rule as a row in Markdown."""
-    rows = [
-        f"| `{rule.name}` | {rule.severity} | {rule.lines} | {rule.threshold} | {rule.reason} | {rule.change} "
-        f"{', '.join(f'`{name}`' for name in rule.settings)} |"
-        for rule in RULES
-    ]
-    head = "| rule | severity | lines until it can speak | threshold | its reason | what to change |"
-    return "\n".join([head, "| --- | --- | --- | --- | --- | --- |", *rows])
 
 
 def _indented(text: str) -> str:

@@ -1,7 +1,7 @@
 """What a log can show to be wrong: each rule asks the log up to now, so that a finished run and a running one are one.
 
 A *line* is one training line of the log: with ``logging_steps`` 1 an optimizer step. A rule is a function of the `Log`
-that returns the numbers of what it found, or ``None``.
+that returns the numbers of what it found, or ``None``. Why each threshold is where it is: docs/doctor.md.
 """
 
 import math
@@ -27,7 +27,6 @@ class Rule:
         needs: the metric without which it cannot be asked, under the names of `NAMES`.
         lines: how many numbers of that metric it waits for.
         says: what it found, a template of its numbers.
-        threshold, reason: when it speaks, and why there.
         change: what to change, a sentence.
         trl: the settings of TRL's ``GRPOConfig`` to turn; in a run file of ours they stand under ``trl:``.
         own: settings of our run files beside those.
@@ -39,8 +38,6 @@ class Rule:
     needs: str
     lines: int
     says: str
-    threshold: str
-    reason: str
     change: str
     trl: tuple[str, ...]
     own: tuple[str, ...]
@@ -88,13 +85,8 @@ class Finding:
             "last_step": self.last_step,
             "numbers": {name: value if math.isfinite(value) else str(value) for name, value in self.numbers.items()},
             "text": self.text,
-            "threshold": self.rule.threshold,
-            "reason": self.rule.reason,
             "change": self.rule.change,
-            "settings": {
-                "evenkeel": self.rule.settings,
-                "trl": [*self.rule.trl],
-            },
+            "settings": {"evenkeel": self.rule.settings, "trl": [*self.rule.trl]},
         }
 
 
@@ -152,8 +144,6 @@ def rule(name: str, severity: Severity, **told: Any) -> Callable[[Callable[[Log]
     needs="learning_rate",
     lines=3,
     says="The learning rate was 0 in {lines:.0f} lines in a row: no weight moves.",
-    threshold="0 in 3 lines in a row",
-    reason="Arithmetic: a step of size 0. A warm-up begins, and a decay ends, with one line at 0; none has three.",
     change="Write a learning rate above 0, or a schedule that is not over yet.",
     trl=("learning_rate", "lr_scheduler_type", "warmup_steps", "max_steps"),
 )
@@ -168,9 +158,6 @@ def learning_rate_zero(log: Log) -> Numbers | None:
     needs="gradient_norm",
     lines=1,
     says="The gradient norm is {gradient_norm}, the loss {loss}.",
-    threshold="NaN or infinite in 1 line",
-    reason="Arithmetic: one such step, if it is taken, makes every weight NaN. Under fp16 the first steps may "
-    "overflow until the loss scale has come down, and are left out.",
     change="Train in bfloat16, clip the gradient, lower the learning rate. Our runs keep the batch in faults/.",
     trl=("max_grad_norm", "learning_rate", "bf16"),
     own=("stopping.skip_faults",),
@@ -187,9 +174,6 @@ def not_finite(log: Log) -> Numbers | None:
     lines=3,
     says="In {lines:.0f} lines in a row {truncated:.0%} of the completions were cut off at the token limit and none "
     "was right (mean reward {reward:.3g}).",
-    threshold="90 % cut off, mean of 3 lines, and in none of them a right answer or unequal rewards",
-    reason="Arithmetic: no answer ends, so none can be right, all rewards of a group are equal and all advantages 0. "
-    "10 % are left for what ends by chance.",
     change="Allow longer completions; check that the policy writes its end-of-text token.",
     trl=("max_completion_length",),
 )
@@ -210,9 +194,6 @@ def truncated_and_wrong(log: Log) -> Numbers | None:
     lines=WINDOW,
     says="The gradient was 0 in {lines:.0f} lines in a row: nothing is trained (mean reward {reward:.3g}, groups whose "
     "rewards are all equal {dead:.0%}).",
-    threshold=f"a gradient norm of exactly 0 in {WINDOW} lines in a row",
-    reason="Arithmetic: the weights do not move. One batch without gradient happens: of 4 groups of 8 at a pass rate "
-    "of 5 % all are dead with probability .19, so that 5 such batches in a row have .0003.",
     change="Where all groups are dead, see dead-groups; else look at masks, token weights and clipping.",
     trl=("num_generations", "epsilon", "mask_truncated_completions"),
     own=("algorithm.prompt_sampler",),
@@ -232,10 +213,6 @@ def nothing_trained(log: Log) -> Numbers | None:
     lines=WINDOW,
     says="{dead:.0%} of the groups had equal rewards and taught nothing (mean of {lines:.0f} lines; mean reward "
     "{reward:.3g}).",
-    threshold=f"75 % of the groups, mean of {WINDOW} lines",
-    reason="Arithmetic: with equal rewards all advantages are 0. At 75 % the batch counts as a quarter of itself: the "
-    "gradient's standard error doubles, and three quarters of the generated tokens are for nothing (DAPO, arXiv "
-    "2503.14476, section 3.2, generates until no group is dead).",
     change="Generate more completions a prompt, or choose prompts that are solved sometimes: harder ones where the "
     "mean reward is high, easier ones where it is low.",
     trl=("num_generations", "temperature"),
@@ -254,10 +231,6 @@ def dead_groups(log: Log) -> Numbers | None:
     needs="truncated",
     lines=WINDOW,
     says="{truncated:.0%} of the completions were cut off at the token limit (mean of {lines:.0f} lines).",
-    threshold=f"50 %, mean of {WINDOW} lines",
-    reason="Arithmetic: the median answer of a group is then one that was cut off, and the sign of an advantage says "
-    "whether an answer ended rather than whether it is right (DAPO, arXiv 2503.14476, section 3.4: reward noise). "
-    "Measured: at most 41 % in 30 healthy runs with a tight limit.",
     change="Allow longer completions, or leave those that were cut off out of the loss.",
     trl=("max_completion_length", "mask_truncated_completions"),
 )
@@ -272,9 +245,6 @@ def truncated(log: Log) -> Numbers | None:
     needs="entropy",
     lines=2 * WINDOW,
     says="The entropy fell from {first:.3g} to {last:.3g} nats a token, {share:.1%} of its start.",
-    threshold=f"below 10 % of the start, medians of the first and the last {WINDOW} lines",
-    reason="Cui et al. (arXiv 2505.22617) find that accuracy R is bought with entropy H, R = b − a·exp(H). Of what can "
-    "be bought from a start at .3 nats, (e^.3 − e^.03) / (e^.3 − 1) = 91 % is spent at a tenth of it, from 1 nat 94 %.",
     change="Raise the upper clip, weight the tokens that spend entropy down, or sample warmer.",
     trl=("epsilon_high", "entropy_coef", "temperature", "learning_rate"),
     own=("algorithm.token_weight: clip_cov",),
@@ -293,10 +263,6 @@ def entropy_collapse(log: Log) -> Numbers | None:
     lines=3,
     says="The training reward rose from {reward_first:.3g} to {reward_last:.3g}, the held-out accuracy from "
     "{held_out_first:.3g} to no more than {held_out_last:.3g} in its last two evaluations.",
-    threshold="reward up by 20 % of its scale, held-out by less than a fifth of that in each of the last 2 of at least "
-    "3 evaluations",
-    reason="Arithmetic: the difference of two accuracies on 256 problems has a standard error of at most .044; had "
-    "both risen by .2, less than .04 held-out would be 3.6 of it away; on 64 problems 1.8: look at the interval.",
     change="Look at the completions that earn the reward: what is rewarded is not what is evaluated, or the training "
     "prompts are learned by heart. Add prompts, tighten the verifier, keep closer to the reference.",
     trl=("beta", "num_train_epochs", "reward_weights"),
@@ -324,9 +290,6 @@ def held_out_stands_still(log: Log) -> Numbers | None:
     needs="kl",
     lines=WINDOW,
     says="The policy is {kl:.3g} nats a token away from its reference (median of {lines:.0f} lines).",
-    threshold=f"1 nat a token, median of {WINDOW} lines",
-    reason="Arithmetic: at 1 nat the policy gives its tokens e times the reference's probability (geometric mean), an "
-    "answer of 100 tokens e^100 times. Measured: .013 at most in healthy runs of 12 steps with beta .04.",
     change="Lower the learning rate, raise beta, or synchronise the reference.",
     trl=("beta", "learning_rate", "sync_ref_model", "max_grad_norm"),
 )
@@ -342,11 +305,6 @@ def kl_runaway(log: Log) -> Numbers | None:
     lines=2 * WINDOW,
     says="The mean length went from {first:.4g} to {last:.4g} tokens while the reward went from {reward_first:.3g} to "
     "{reward_last:.3g}.",
-    threshold=f"twice or half the start, medians of the first and the last {WINDOW} lines, with a reward that rose by "
-    "less than 5 % of its scale",
-    reason="Lengths that pay show in the reward. Where they do not, dividing an answer's loss by its length is one "
-    "cause: it makes long wrong answers cheap (Dr. GRPO, arXiv 2503.20783, section 3.1). Measured: 30 healthy runs of "
-    "12 steps stay between .9 and 1.4 of their start.",
     change="Use a loss without the division by the length of each answer; look at what the long answers say.",
     trl=("loss_type", "mask_truncated_completions", "max_completion_length"),
     own=("algorithm.advantage: dr_grpo",),
@@ -368,9 +326,6 @@ def lengths_drifting(log: Log) -> Numbers | None:
     needs="clipped",
     lines=WINDOW,
     says="{clipped:.0%} of the tokens were clipped (mean of {lines:.0f} lines) and had no gradient.",
-    threshold=f"75 %, mean of {WINDOW} lines",
-    reason="Arithmetic: a clipped token has no gradient, so that the update counts as a quarter of itself. Measured: "
-    "48 % in a healthy run of GSPO, whose second of two iterations is clipped nearly whole.",
     change="Take fewer optimizer steps a rollout batch, a lower learning rate or a wider clip.",
     trl=("epsilon", "epsilon_high", "num_iterations", "learning_rate", "importance_sampling_level"),
     own=("algorithm.sequences_per_update",),
