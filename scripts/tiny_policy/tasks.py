@@ -15,7 +15,7 @@ from evenkeel.rewards.environments.shipped import ENVIRONMENTS
 from evenkeel.rewards.generators import rows
 from evenkeel.rewards.generators.arithmetic import generate_arithmetic
 from evenkeel.rewards.generators.countdown import generate_countdown
-from evenkeel.rewards.generators.knights_knaves import generate_puzzles, rationale, row
+from evenkeel.rewards.generators.knights_knaves import generate_puzzles
 from evenkeel.rewards.generators.small_programs import generate_programs
 from evenkeel.rewards.parts import build_verifier
 from evenkeel.rewards.verifier import Verifier
@@ -27,6 +27,7 @@ from scripts.tiny_policy.brief_countdown_demonstrations import one_line, several
 from scripts.tiny_policy.brief_knights_knaves_demonstrations import noted_claims
 from scripts.tiny_policy.countdown_demonstrations import demonstration as worked_countdown
 from scripts.tiny_policy.games_demonstrations import Messages
+from scripts.tiny_policy.knights_knaves_demonstrations import supposed_roles
 from scripts.tiny_policy.small_programs_demonstrations import demonstration as worked_program
 
 HELD_OUT = 256  # puzzles of each kind to measure on
@@ -119,7 +120,7 @@ def knights_knaves_task() -> Task:
     """Two people out of twelve, in the compact phrasing; every puzzle under eight namings, on one side of each cut."""
     names = NAMES[:12]
     drawn = generate_puzzles(2, HELD_OUT + 384 + 896, seed=1, names=names, style="compact", namings=8)
-    puzzles = _knights_knaves(drawn, _rationale)
+    puzzles = _knights_knaves(drawn, supposed_roles)
     return Task({"knights_knaves": puzzles}, 384, [*names, *_shown(puzzles)])
 
 
@@ -222,7 +223,7 @@ def _rounds(
 
 def _knights_knaves(drawn: Iterable[KnightsKnavesPuzzle], demonstration: Callable[..., str]) -> list[Puzzle]:
     judge = build_verifier("knights_knaves")
-    return [Puzzle(each.quiz, row(each, 0), partial(_worked, demonstration, each), judge) for each in drawn]
+    return [Puzzle(each.quiz, _reference(each), partial(_worked, demonstration, each), judge) for each in drawn]
 
 
 def _shown(puzzles: Iterable[Puzzle]) -> list[str]:
@@ -241,5 +242,5 @@ def _worked(
     return demonstration(problem, rng, careful=careful)
 
 
-def _rationale(puzzle: KnightsKnavesPuzzle, rng: random.Random, *, careful: bool) -> str:
-    return rationale(puzzle, rng, careful=careful).completion
+def _reference(puzzle: KnightsKnavesPuzzle) -> dict[str, Any]:
+    return {"names": list(puzzle.names), "statements": str(puzzle.statements)}

@@ -1,6 +1,5 @@
-"""Puzzles of knights and knaves: made from a seed, split without overlap up to renaming, with worked rationales."""
+"""Puzzles of knights and knaves: made from a seed, split without overlap up to renaming."""
 
-from evenkeel.rewards.generators.knights_knaves.generator import Split, generate_puzzles, generate_split, row
-from evenkeel.rewards.generators.knights_knaves.rationale import Rationale, rationale
+from evenkeel.rewards.generators.knights_knaves.generator import Split, generate_puzzles, generate_split
 
-__all__ = ["Rationale", "Split", "generate_puzzles", "generate_split", "rationale", "row"]
+__all__ = ["Split", "generate_puzzles", "generate_split"]

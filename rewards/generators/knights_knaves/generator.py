@@ -8,11 +8,10 @@ Unlike the published sets, no claim is true or false of itself ("A is a knight i
 import math
 import random
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
-from evenkeel.rewards.generators.knights_knaves.rationale import FOOT, HEAD, careful_steps
-from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, numbered_roles, quiz, roles
+from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, quiz
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
     LEAVES,
     MAX_DEPTH,
@@ -84,7 +83,7 @@ def generate_puzzles(
             if inhabitants not in drawn:
                 drawn.add(inhabitants)
                 text = quiz(statements, inhabitants, style, rng)
-                puzzles.append(Puzzle(inhabitants, statements, found[0], text, style))
+                puzzles.append(Puzzle(inhabitants, statements, found[0], text))
     return puzzles[:count]
 
 
@@ -121,22 +120,6 @@ def generate_split(
         split.test.extend(puzzles[:test])
         split.train.extend(puzzles[test:])
     return split
-
-
-def row(puzzle: Puzzle, index: int) -> dict[str, Any]:
-    """``puzzle`` under the keys of the published rows, with the careful rationale."""
-    return {
-        "quiz": puzzle.quiz,
-        "names": list(puzzle.names),
-        "solution": list(puzzle.solution),
-        "solution_text": roles(puzzle.names, puzzle.solution, "published") + ".",
-        "solution_text_format": numbered_roles(puzzle.names, puzzle.solution),
-        "cot_head": HEAD[puzzle.style],
-        "cot_repeat_steps": careful_steps(puzzle),
-        "cot_foot": FOOT[puzzle.style],
-        "statements": str(puzzle.statements),
-        "index": index,
-    }
 
 
 def _random_statement(rng: random.Random, num_people: int, depth: int, width: int) -> Statement:

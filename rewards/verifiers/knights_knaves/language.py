@@ -107,8 +107,3 @@ def numbered_roles(names: Sequence[str], assignment: Sequence[bool]) -> str:
         f"({number}) {name} is a {role(is_knight)}"
         for number, (name, is_knight) in enumerate(zip(names, assignment, strict=True), start=1)
     )
-
-
-def answer(names: Sequence[str], assignment: Sequence[bool], style: Style) -> str:
-    """What stands inside the answer tags: numbered lines, or one compact sentence."""
-    return roles(names, assignment, style) + " ." if style == "compact" else numbered_roles(names, assignment)

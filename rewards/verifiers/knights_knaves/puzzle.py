@@ -41,14 +41,12 @@ class Puzzle:
         statements: the claim of each inhabitant.
         solution: True where the inhabitant is a knight.
         quiz: the question, in English.
-        style: the phrasing of ``quiz``, which its rationales and answers share.
     """
 
     names: tuple[str, ...]
     statements: tuple[Statement, ...]
     solution: tuple[bool, ...]
     quiz: str
-    style: Style
 
 
 def parse_statements(text: str) -> tuple[Statement, ...]:
