@@ -22,7 +22,6 @@ WHOLE = (
     "test_phases",
     "test_records",
     "test_structure",
-    "test_token_class_meter",
 )
 """Files of tests/trainer/step that pass there as they are. In the others some test builds CPU tensors for the device's
 trainer, or asks accelerate for the CPU: they are added here once they take `trainer.accelerator.device`."""

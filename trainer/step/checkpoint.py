@@ -74,8 +74,8 @@ class Checkpoint:
     def content(self, states: dict[str, Any], log_state: LogState, queue: bytes = b"") -> dict[str, Any]:
         """What the main process writes into ``evenkeel.pt``, with what `agreed_states` gave; a collective."""
         content = {"strategies": states, "counts": dict(self.counts), "logged": gather_object([asdict(log_state)])}
-        digests = gather_object([hashlib.sha256(queue).hexdigest()] if queue else [])
-        return {**content, "queues": digests} if digests else content
+        queues = len(gather_object([bool(queue)])) if queue else 0  # on all ranks, or on none
+        return {**content, "queues": queues}
 
     def write_queue(self, folder: Path, queue: bytes) -> None:
         """Write this rank's file of ``queue``."""
@@ -92,7 +92,7 @@ class Checkpoint:
 
         Raises:
             Refusal: the checkpoint holds no state for a strategy that has one.
-            Refusal: rollout batches that were written ahead are missing or damaged.
+            Refusal: rollout batches were written ahead by another number of processes.
         """
         found = content_of(folder) if (folder / FILE).exists() else _NOTHING
         begun = found.get("branch")
@@ -115,24 +115,16 @@ class Checkpoint:
             )
         logged = found["logged"]
         self.log_state = LogState(**logged[self.ranks.index]) if len(logged) == self.ranks.count else None
-        self.queue = self._queue(folder, found.get("queues", []))
+        self.queue = self._queue(folder, found.get("queues", 0))
 
-    def _queue(self, folder: Path, digests: list[str]) -> bytes:
-        if not digests:
-            return b""
-        path = self._queue_file(folder)
-        if len(digests) != self.ranks.count:
-            fault = f"holds those of {len(digests)} processes, and there are {self.ranks.count}"
-        elif not path.is_file():
-            fault = f"lacks {path.name}"
-        elif hashlib.sha256(content := path.read_bytes()).hexdigest() != digests[self.ranks.index]:
-            fault = f"has another {path.name} than was saved (its SHA-256 differs)"
-        else:
-            return content
+    def _queue(self, folder: Path, processes: int) -> bytes:
+        """This rank's file, of a checkpoint of so many processes that had one; a run's manifest knows its content."""
+        if processes in (0, self.ranks.count):
+            return self._queue_file(folder).read_bytes() if processes else b""
         raise Refusal(
-            f"Rollout batches were written ahead of training (speed.staleness), and {folder} {fault}. The policies "
-            "that wrote them are gone, so they cannot be written again. Resume from another checkpoint, on as many "
-            "processes as it was saved on, or start a new run.",
+            f"Rollout batches were written ahead of training (speed.staleness), and {folder} holds those of "
+            f"{processes} processes, where there are {self.ranks.count}. The policies that wrote them are gone. Resume "
+            "from another checkpoint, on as many processes as it was saved on, or start a new run.",
             code="queue",
         )
 

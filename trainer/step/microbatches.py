@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from math import gcd
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -60,8 +59,7 @@ class Microbatches:
     The gradient of a planned optimizer step is computed by both cuts first: of the first with a gradient, and of those
     at a quarter, half and three quarters of the run and the last, for a part may begin late (where one has no gradient,
     the next with one). Where the cuts differ by more than rounding, this and all later steps are TRL's, also when the
-    run is resumed: with a warning, and with ``planned_microbatches_mismatch_<rank>.pt`` in the output directory (both
-    cuts, both gradients).
+    run is resumed, with a warning.
 
     Rows whose gradient is zero are left out. They count in ``clip_ratio/…`` and ``cispo_clip_ratio`` (nothing of them
     is clipped), not in ``entropy`` and ``vespo/phi_seq_mean``, which are of the rows that are trained and absent where
@@ -155,23 +153,10 @@ class Microbatches:
         if not self.ranks.any(not comparison.agree):
             self.counts[COMPARED] += int(self.ranks.any(comparison.size > 0))
             return True
-        path = Path(self.args.output_dir) / f"{MISMATCH}_{self.ranks.index}.pt"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        cuts = {"trl": originals, "planned": self._planned}
-        found = {
-            "step": position.step,
-            "pass_index": self.schedule.pass_index(position.microbatches),
-            "args": self.args.to_dict(),
-            "cuts": cuts,
-            "gradients": dict(zip(cuts, comparison.gradients, strict=True)),
-            "parameters": comparison.parameters,
-        }
-        torch.save(found, path)
         self.ranks.warn(
             f"Planned micro-batches give another gradient than TRL's {position.where}: it differs by "
             f"{comparison.difference:.2g} of its size, where rounding explains {comparison.tolerance:g}. This step and "
-            f"all later ones train on TRL's micro-batches. Both cuts and gradients lie in {path.name}, in the output "
-            "directory; please report it with this file. To silence it write microbatches: trl."
+            f"all later ones train on TRL's micro-batches. Please report it with the run's file."
         )
         return False
 
@@ -491,13 +476,12 @@ class GradientComparison:
     """The gradients of one optimizer step's part of a rollout batch, by two cuts.
 
     Attributes:
-        gradients: by the one and the other, of ``parameters`` one after the other.
+        gradients: by the one and the other.
         size: sum of the norms of the first cut's micro-batches: what float noise is a share of.
         tolerance: the largest difference, as a share of ``size``, that rounding in the model's precision explains.
     """
 
     gradients: tuple[Tensor, Tensor]
-    parameters: list[str]
     size: float
     tolerance: float
 
@@ -528,17 +512,15 @@ def compared_gradients(
             number, TF32 10: in bfloat16 two cuts of the countdown policy's batch differ by up to 1.9 % (144
             optimizer steps), in float32 by 2e-6. A denominator wrong by less than 5 % is not seen there.
     """
-    trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    trainable.sort(key=lambda pair: pair[1].numel())
-    chosen = trainable[:1]
-    for name, parameter in trainable[1:]:
-        if sum(p.numel() for _, p in chosen) + parameter.numel() > _ELEMENTS:
+    trainable = sorted((each for each in model.parameters() if each.requires_grad), key=Tensor.numel)
+    parameters: list[Tensor] = [*trainable[:1]]
+    for parameter in trainable[1:]:
+        if sum(each.numel() for each in parameters) + parameter.numel() > _ELEMENTS:
             break
-        chosen.append((name, parameter))
-    parameters: list[Tensor] = [parameter for _, parameter in chosen]
+        parameters.append(parameter)
     size, one = _gradient(loss_of, first, parameters)
     _, other = _gradient(loss_of, second, parameters)
-    return GradientComparison((one, other), [name for name, _ in chosen], size, 0.05 if is_coarse else 1e-3)
+    return GradientComparison((one, other), size, 0.05 if is_coarse else 1e-3)
 
 
 def _gradient(

@@ -307,7 +307,7 @@ def test_a_batch_in_which_every_group_is_dead_logs_that_nothing_is_clipped(tiny_
     assert "entropy" not in entry  # nothing was computed that it could be of
 
 
-def test_a_wrong_plan_falls_back_to_trl_and_leaves_a_file(tiny_model, tmp_path: Path, monkeypatch):
+def test_a_wrong_plan_falls_back_to_trl(tiny_model, tmp_path: Path, monkeypatch):
     right = RLVRTrainer._compute_loss
 
     def wrong(self: RLVRTrainer, model: Any, inputs: dict[str, Any]) -> Tensor:
@@ -316,14 +316,9 @@ def test_a_wrong_plan_falls_back_to_trl_and_leaves_a_file(tiny_model, tmp_path: 
     monkeypatch.setattr(RLVRTrainer, "_compute_loss", wrong)
     settings: dict[str, Any] = {"max_steps": 2, "gradient_accumulation_steps": 2}
     stock = ours(tiny_model, tmp_path / "trl", **settings)
-    with pytest.warns(
-        UserWarning, match=r"another gradient than TRL's at optimizer step 0: .* planned_microbatches_mismatch_0.pt"
-    ):
+    with pytest.warns(UserWarning, match="another gradient than TRL's at optimizer step 0"):
         fallen = ours(tiny_model, tmp_path / "planned", strategies={"microbatches": "planned"}, **settings)
     assert max_difference(stock, fallen) == 0.0
-    found = torch.load(tmp_path / "planned" / "planned_microbatches_mismatch_0.pt", weights_only=False)
-    torch.testing.assert_close(found["gradients"]["planned"], 1.5 * found["gradients"]["trl"], rtol=1e-3, atol=1e-6)
-    assert len(found["cuts"]["planned"]) == len(found["cuts"]["trl"]) == 2
 
 
 def test_cuts_are_not_compared_where_all_gradient_is_rounding(tmp_path: Path, recwarn: pytest.WarningsRecorder):
