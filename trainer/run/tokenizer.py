@@ -4,23 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.check.model import folder_fault
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.data.sources import use_offline_mode
 from evenkeel.trainer.run.library_errors import in_words
-from evenkeel.trainer.run.record.files import files_fault
-
-_CALL = {"type": "function", "function": {"name": "look", "arguments": {"at": "1"}}}
-_TURNS = [
-    {"role": "user", "content": "1"},
-    {"role": "assistant", "content": "2", "tool_calls": [_CALL]},
-    {"role": "tool", "name": "look", "content": "3"},
-    {"role": "assistant", "content": "4"},
-    {"role": "user", "content": "5"},
-]
-_FORMS = [[*start, *_TURNS[:end]] for start in ([], [{"role": "system", "content": "0"}]) for end in (1, 2, 3, 4, 5)]
-"""Conversations in all the forms that are written anywhere."""
 
 
 def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
@@ -29,14 +16,11 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
     A checkpoint of a run with that prefix already ends its prompts so, and is left as it is.
 
     Raises:
-        Refusal: its folder holds no model.
-        Refusal: the model cannot be opened, or its tokenizer has no chat template.
+        Refusal: the model cannot be opened, or its tokenizer has no chat template, or one that fails.
     """
     from transformers import AutoTokenizer
 
     name = config.model.name_or_path
-    if files_fault(Path(name)) and (fault := folder_fault(name)):
-        raise fault
     if not Path(name).exists():
         use_offline_mode()
     try:
@@ -60,8 +44,6 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
             "Use an instruction-tuned model, or save the tokenizer with a chat_template of your own.",
             code="tokenizer",
         )
-    if limit := rendering_fault(tokenizer, _FORMS, tools=True):
-        raise Refusal(f"The chat template of {name!r} {limit}", code="tokenizer")
     try:
         _prompt(tokenizer)
     except Exception as error:  # a template is a program of its own

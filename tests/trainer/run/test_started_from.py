@@ -131,7 +131,7 @@ def test_what_was_accepted_is_recorded_and_is_what_the_next_part_is_compared_wit
     record_changes(placement.run, placement.checkpoint, start("c"), placement.changed)
     assert resumed(rows="c").changed == []
     record = read_manifest(folder / "run")
-    assert [entry["behind"] for entry in record["accepted_changes"]] == ["checkpoint-4"]
+    assert [entry["after"] for entry in record["accepted_changes"]] == ["checkpoint-4"]
     assert len(record["accepted_changes"][0]["changed"]) == 2
     with pytest.raises(Refusal, match="after checkpoint-4 with other things"):
         check_same_run_again(folder / "run", record, start("c"), 1)

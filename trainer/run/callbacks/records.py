@@ -43,9 +43,7 @@ class MetricsFile(TrainerCallback):
         if state.is_world_process_zero and state.global_step and self.path.exists():
             record = RunRecord(self.path.parent)
             if record.damaged_lines:
-                copy = self.path.with_suffix(".damaged.jsonl")
-                copy.write_bytes(self.path.read_bytes())
-                print(f"\n{record.metrics_damage} The file as it was is {copy.name}.", flush=True)
+                print(f"\n{record.metrics_damage}", flush=True)
             reached = [entry for entry in record.metrics if entry["step"] <= state.global_step]
             kept = [entry for entry in reached if "train_runtime" not in entry]
             draft = self.path.with_suffix(".draft")  # a kill while it is written must not cost the history

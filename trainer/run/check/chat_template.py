@@ -3,34 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evenkeel.errors import Refusal
-from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error
-from evenkeel.trainer.run.check.lengths import chosen_rows
 from evenkeel.trainer.run.library_errors import in_words
 
 _ANSWER = "7"
 _WRITTEN = ("system", "developer", "user")
 """Messages that a template must write as they are; of an assistant's it may leave out the thought."""
 _MOST_ROWS = 200
-
-
-def check_bounded(context: CheckContext) -> None:
-    """Try the template on all rows that a check renders; one that does not end is rendered no further.
-
-    Raises:
-        Refusal: it took more time or memory than a template needs.
-    """
-    if context.tokenizer is None or not context.tokenizer.chat_template:
-        return
-    conversations: list[Any] = []
-    for rows in context.rows.values():
-        prompts = rows["prompt"][:]
-        conversations += prompts[:_MOST_ROWS] + [prompts[row] for row in chosen_rows(prompts, context.most_rows)]
-    options = context.argument("chat_template_kwargs")
-    if fault := rendering_fault(context.tokenizer, conversations, options, is_last=True):
-        context.tokenizer = None
-        raise Refusal(f"The chat template of {context.config.model.name_or_path!r} {fault}", code="tokenizer")
 
 
 def template_findings(context: CheckContext) -> Iterator[Finding]:

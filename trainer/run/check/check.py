@@ -8,7 +8,7 @@ from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import is_of_python, without_own_code
-from evenkeel.trainer.run.check.chat_template import check_bounded, template_findings
+from evenkeel.trainer.run.check.chat_template import template_findings
 from evenkeel.trainer.run.check.context import (
     CheckContext,
     Finding,
@@ -221,8 +221,6 @@ def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
 def _checked(
     context: CheckContext, found: Collected, invalid_sections: set[str], device_bytes: int | None, tree: Node
 ) -> Checked:
-    with found.of("model", unexplained=warning):
-        check_bounded(context)
     with found.of("data", unexplained=warning):
         context.prompt_lengths = tokenized_lengths(context)
     for topic, sections, check in _CHECKS:

@@ -11,7 +11,6 @@ from evenkeel.trainer.run.check.context import CheckContext, Finding, error, not
 from evenkeel.trainer.run.check.memory import ModelSize
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.shipped import maker_of
-from evenkeel.trainer.run.record.files import files_fault
 
 _MOST_UNUSED = 0.01
 """Share of a tokenizer's tokens that may have no embedding."""
@@ -187,8 +186,6 @@ def folder_fault(name: str) -> Refusal | None:
     def fault(code: str, what: str) -> Refusal:
         return Refusal(f"model.name_or_path = {name!r} {what}", code=code)
 
-    if odd := files_fault(path):
-        return fault("no-regular-file", f"cannot be loaded: {odd}. Copy or download the model again.")
     if not path.exists() and (command := maker_of(name)) is not None:
         what = f"does not ship. It takes a checkout of Evenkeel: run this there, then what you ran now: {command}"
         return fault("no-model-folder", what)

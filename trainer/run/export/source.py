@@ -8,7 +8,7 @@ from typing import Any, Literal
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.record.checkpoints import fault_of, step_of
-from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, files_fault, read_record
+from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, read_record
 from evenkeel.trainer.run.record.manifest import read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.tokenizer import load_tokenizer
@@ -118,6 +118,4 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
             f"{run.path / CONFIG} says model.trust_remote_code: true, so an export runs code that the model brings. "
             "Read that code, then give --trust-remote-code."
         )
-    if odd := files_fault(found):
-        raise Refusal(f"{odd}. Without --checkpoint the newest good one is exported.")
     return source

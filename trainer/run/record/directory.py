@@ -81,8 +81,8 @@ def owned(run: Path) -> FileLock:
     except Timeout:
         owner = (run / LOCK).read_text().strip() or "another process"
         raise Refusal(
-            f"{run} is locked by {owner}, which trains there: two trainings would write into each other's files. "
-            "Wait until it ends or stop it with SIGTERM, or start a run of its own without --resume."
+            f"{run} is locked by {owner}, which trains there. Wait until it ends or stop it with SIGTERM, or start a "
+            "run of its own without --resume."
         ) from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
@@ -102,8 +102,7 @@ def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
     started = read_manifest(run)["world_size"]
     if started != world_size:
         raise Refusal(
-            f"{run} was trained on {started} processes and would be resumed on {world_size}: each process's random "
-            f"state and share of the optimizer are in its checkpoint. Start {started} processes.",
+            f"{run} was trained on {started} processes and would be resumed on {world_size}. Start {started}.",
             code="resume",
         )
     saved, current = RunRecord(run).config.model_dump(), config.model_dump()

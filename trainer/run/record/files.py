@@ -4,7 +4,6 @@ A file may have been emptied, cut short or edited. It is then refused by its nam
 """
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,14 +48,6 @@ class ManifestRecord(TypedDict, total=False):
 
     world_size: int
     data_fingerprints: dict[str, str]
-    packages: dict[str, str | None]
-    machine: dict[str, Any]
-    environment: dict[str, str]
-    launcher: dict[str, str]
-    command: list[str]
-    seed: int
-    git_revision: str | None
-    git_diff: str | None
     model_files: dict[str, str]
     own_code: dict[str, str]
 
@@ -84,20 +75,7 @@ class StateRecord(TypedDict):
 
     global_step: int
     max_steps: int
-    epoch: NotRequired[float | None]
-    logging_steps: NotRequired[float]
-    eval_steps: NotRequired[float]
-    save_steps: NotRequired[float]
-    train_batch_size: NotRequired[int | None]
-    num_train_epochs: NotRequired[float]
-    num_input_tokens_seen: NotRequired[float]
-    total_flos: NotRequired[float]
-    log_history: NotRequired[list[dict[str, Any]]]
-    best_metric: NotRequired[float | None]
-    best_global_step: NotRequired[int | None]
     best_model_checkpoint: NotRequired[str | None]
-    is_hyper_param_search: NotRequired[bool]
-    stateful_callbacks: NotRequired[dict[str, Any]]
 
 
 @with_config(OPEN)
@@ -141,11 +119,7 @@ class KeptRecord(TypedDict):
     every_batch: int
 
 
-_MOST_BYTES = 1 << 30
-_OF_ANY_SIZE = (".safetensors", ".bin", ".pt", ".pth", ".distcp", ".arrow", ".parquet")
-
-
-def file_fault(path: Path, most_bytes: float = _MOST_BYTES) -> str | None:
+def file_fault(path: Path, most_bytes: float) -> str | None:
     """Why a file is not read: a pipe or a device may never end; ``None`` also where there is none, or a folder."""
     try:
         if path.is_file():
@@ -157,17 +131,6 @@ def file_fault(path: Path, most_bytes: float = _MOST_BYTES) -> str | None:
     return "is a pipe, a device or a socket, not a regular file" if is_odd else None
 
 
-def files_fault(path: Path) -> str | None:
-    """The first `file_fault`, after the file's name, of a model or a data set: a file of any size, or all of a folder.
-
-    Looked at are the folder and the folders in it; weights and tables have any size.
-    """
-    for file in [path, *path.glob("*"), *path.glob("*/*")]:
-        if fault := file_fault(file, math.inf if file == path or file.suffix in _OF_ANY_SIZE else _MOST_BYTES):
-            return f"{file} {fault}"
-    return None
-
-
 def bytes_of(path: Path, instead: str) -> bytes:
     """The bytes of a file.
 
@@ -175,10 +138,8 @@ def bytes_of(path: Path, instead: str) -> bytes:
         instead: what to do where it cannot be read.
 
     Raises:
-        DamagedFileError: it cannot be read, is no regular file, or has more than 1 GiB.
+        DamagedFileError: it cannot be read.
     """
-    if fault := file_fault(path):
-        raise DamagedFileError(f"{path} {fault}. {instead}")
     try:
         return path.read_bytes()
     except OSError as error:
@@ -197,18 +158,13 @@ def read_record(path: Path, kind: Any, instead: str) -> dict[str, Any]:
     """
     content = bytes_of(path, instead)
     try:
-        data = json.loads(content)
-    except RecursionError as error:
-        raise DamagedFileError(f"{path} is damaged: its brackets are nested too deeply. {instead}") from error
-    except ValueError as error:
-        raise DamagedFileError(f"{path} is damaged, it is not JSON: {error}. {instead}") from error
-    try:
-        checked: dict[str, Any] = TypeAdapter(kind).validate_python(data)
+        checked: dict[str, Any] = TypeAdapter(kind).validate_python(json.loads(content))
     except ValidationError as error:
-        first, others = error.errors()[0], error.error_count() - 1
+        first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "it"
-        more = f", and {others} more" if others else ""
-        raise DamagedFileError(f"{path} is damaged: {place}: {first['msg'].lower()}{more}. {instead}") from error
+        raise DamagedFileError(f"{path} is damaged: {place}: {first['msg'].lower()}. {instead}") from error
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{path} is damaged, it is not JSON: {error}. {instead}") from error
     return checked
 
 
@@ -239,8 +195,6 @@ def read_parquet(path: Path, columns: Sequence[str] | None, instead: str) -> Any
     """
     from pyarrow import parquet
 
-    if fault := file_fault(path, math.inf):
-        raise DamagedFileError(f"{path} {fault}. {instead}")
     try:
         file = parquet.ParquetFile(path)
         there = file.schema_arrow.names

@@ -23,8 +23,6 @@ ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CU
 """Variables of the environment that change the order of sums, and with it the last digits of every number."""
 SWITCHED_OFF = "EVENKEEL_OFF"
 """The variable that takes choices of the code away (`trainer.step.compatibility.switched_off`)."""
-LAUNCHER = ("ACCELERATE_", "FSDP_", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
-"""Beginnings of the variables through which a launcher says what it started."""
 START = ("data_fingerprints", "model_files", "own_code")
 """What a run starts from, by content."""
 DECIDES = ("git_revision", "git_diff", "python", "packages", "world_size", *START, "branch", "environment", "machine")
@@ -66,7 +64,6 @@ def write_manifest(run: Path, config: RunConfig, world_size: int, start: Mapping
         "world_size": world_size,
         **start,
         "branch": None if config.branch_of is None else content_hash(Path(config.branch_of) / MANIFEST),
-        "launcher": {name: value for name, value in sorted(os.environ.items()) if name.startswith(LAUNCHER)},
         "environment": _environment(),
         "machine": _machine(),
     }
@@ -126,7 +123,7 @@ def changed_versions(record: Mapping[str, Any]) -> list[str]:
 def record_changes(run: Path, checkpoint: Path, start: Mapping[str, Any], changed: Iterable[str]) -> None:
     """Write into a run's record that it was resumed from ``checkpoint`` although rows, model or code had changed."""
     record = read_manifest(run)
-    accepted = {"behind": checkpoint.name, "changed": [*changed]}
+    accepted = {"after": checkpoint.name, "changed": [*changed]}
     record |= {**start, "accepted_changes": [*record.get("accepted_changes", []), accepted]}
     write_json(run / MANIFEST, record)
 
@@ -151,17 +148,15 @@ def check_same_run_again(run: Path, before: Mapping[str, Any], start: Mapping[st
             f"{run} was run on {before['world_size']} processes, and this is {world_size}: each process draws its own "
             f"random numbers. Start {before['world_size']} processes."
         )
+    instead = f"Start a new run: evenkeel train {run / CONFIG}."
     if accepted := before.get("accepted_changes"):
         raise Refusal(
-            f"{run} was resumed after {accepted[0]['behind']} with other things than it was started with "
-            f"({'; '.join(accepted[0]['changed'])}), so no single run can repeat it. Start a new run with "
-            f"evenkeel train {run / CONFIG}."
+            f"{run} was resumed after {accepted[0]['after']} with other things than it was started with "
+            f"({'; '.join(accepted[0]['changed'])}), so no single run can repeat it. {instead}"
         )
     if changed := differences(before, {**start, "own_code": {}}):
-        raise Refusal(
-            f"{run} was started from other rows or another model than there are now:\n  " + "\n  ".join(changed) + "\n"
-            f"Bring those back, or start a new run with evenkeel train {run / CONFIG}."
-        )
+        shown = "".join(f"\n  {line}" for line in changed)
+        raise Refusal(f"{run} was started from other rows or another model than there are now:{shown}\n{instead}")
 
 
 def data_fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -248,16 +243,11 @@ def _git(*arguments: str) -> str | None:
 def _machine() -> dict[str, Any]:
     import torch
 
-    cpu = platform.processor() or platform.machine()
-    if (file := Path("/proc/cpuinfo")).is_file():
-        lines = (line for line in file.read_text().splitlines() if line.startswith("model name"))
-        cpu = next((line.partition(":")[2].strip() for line in lines), cpu)
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else []
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return {
-        "platform": platform.platform(),
-        "cpu": cpu,
-        "cores": os.cpu_count(),
+        "cpu": next(models, platform.machine()),
         "torch_threads": torch.get_num_threads(),
-        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "gpus": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
         "cuda": torch.version.cuda,
     }

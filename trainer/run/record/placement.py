@@ -3,7 +3,7 @@
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.record.checkpoints import newest_good_checkpoint, set_aside
+from evenkeel.trainer.run.record.checkpoints import set_aside
 from evenkeel.trainer.run.record.directory import check_same_run, directories_of, fresh_directory, owned
 from evenkeel.trainer.run.record.files import SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
 from evenkeel.trainer.run.record.manifest import changed_versions, differences, read_manifest
@@ -73,9 +73,7 @@ def place(
         except Refusal as refusal:
             chosen = [refusal]
         except OSError as error:
-            where = error.filename or config.output_dir
-            what = f"Nothing can be written where the run belongs, {where}: {error.strerror}."
-            chosen = [Refusal(f"{what} Make it writable, or name another output_dir.", code="resume")]
+            chosen = [Refusal(f"output_dir = {config.output_dir} cannot be written: {error}.", code="resume")]
     (decision,) = broadcast_object_list(chosen)
     if isinstance(decision, Refusal):
         raise decision
@@ -122,11 +120,7 @@ def _chosen(
     if run is None and resume == AUTO:
         return _fresh(config)
     if run is None or not run.is_dir():
-        raise Refusal(
-            f"There is no run in {config.output_dir if run is None else run}, so there is no complete checkpoint to "
-            "resume from. Start the run without --resume; --resume auto does either.",
-            code="resume",
-        )
+        raise Refusal(f"There is no run in {run or config.output_dir}. --resume auto starts one.", code="resume")
     lock = owned(run)
     try:
         placement = _resumed(config, args, run, resume)
@@ -145,13 +139,7 @@ def _chosen(
         if (run / SECONDS).is_file():  # they were spent
             shutil.copyfile(run / SECONDS, again.run / SECONDS)
         return again
-    others = (path for path in reversed(directories_of(config.output_dir)) if path != run)
-    older = next((path for path in others if newest_good_checkpoint(path).checkpoint is not None), None)
-    hint = f" To resume an older run instead: --resume {older}." if older else ""
-    what = (
-        f"There is no complete checkpoint in {run}, so nothing can be resumed. Start again without --resume, or with "
-        f"--resume auto, which starts or resumes.{hint}"
-    )
+    what = f"There is no complete checkpoint in {run}. Start again with --resume auto, or name the directory of a run."
     raise Refusal("\n".join([*placement.lines, what]), code="resume")
 
 
@@ -177,23 +165,11 @@ def _resumed(config: RunConfig, args: Any, run: Path, resume: str) -> Placement:
     state = read_record(found.checkpoint / TRAINER_STATE, StateRecord, instead)
     planned = args.max_steps if args.max_steps > 0 else state["max_steps"]
     trained = bool(state["global_step"] >= planned)
-    lines += _not_exact(config, run)
-    choices = read_manifest(run).get("choices") or {}
+    manifest = read_manifest(run)
+    if versions := changed_versions(manifest):
+        lines.append(f"{run} resumes with other versions, so numbers may differ: {', '.join(versions)}.")
+    choices = manifest.get("choices") or {}
     return Placement(run, found.checkpoint, trained, trained and record.is_finished, lines, choices=choices)
-
-
-def _not_exact(config: RunConfig, run: Path) -> Iterator[str]:
-    """Why what follows may differ from a run without a stop although nothing of the run itself has changed."""
-    if versions := changed_versions(read_manifest(run)):
-        yield (
-            f"{run} resumes with other versions than it was started with: {', '.join(versions)}. Numbers may differ "
-            "from those of a run without a stop; for the same ones bring these versions back."
-        )
-    if config.trl.get("use_vllm"):
-        yield (
-            "vLLM draws completions in an engine of its own, whose random state is in no checkpoint: from here on they "
-            "are others than without the stop, from the same distribution. Everything else continues exactly."
-        )
 
 
 def _compare(placement: Placement, start: Mapping[str, Any], accept_changes: bool) -> None:

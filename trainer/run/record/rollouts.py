@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,10 +44,6 @@ _TYPES = {
 }
 """Column that every file holds → its type. Beside these ``rewards/<function>`` are float, and all others
 (``<function>/answer``, ``/reason``) text."""
-
-
-_FULL = ("batch", "step", "row", "group", "completion", "completion_ids", "num_tokens", "truncated")
-"""Columns without a hole."""
 
 
 class RolloutFiles:
@@ -155,20 +151,6 @@ def write_rollouts(path: Path, columns: Columns) -> None:
         draft.unlink(missing_ok=True)
 
 
-def fault_of_columns(table: Any, wanted: Iterable[str]) -> str:
-    """What is wrong with a table that was read, of the columns that it must hold; empty where nothing is."""
-    for name in wanted:
-        if name not in table.column_names:
-            return f"it has no column {name!r}"
-    for name in table.column_names:
-        column = table.column(name)
-        if column.type != _type_of(name):
-            return f"its column {name!r} is of type {column.type}, and was written as {_type_of(name)}"
-        if name in _FULL and column.null_count:
-            return f"its column {name!r} lacks values"
-    return ""
-
-
 def _type_of(name: str) -> Any:
     import pyarrow
 
@@ -244,6 +226,6 @@ class RecordedRollouts:
 def _table(path: Path, columns: Sequence[str] | None) -> Any:
     again = "Bring it back as it was written, or delete it: the other rollout batches are then read."
     table = read_parquet(path, columns, again)
-    if fault := fault_of_columns(table, _TYPES if columns is None else [name for name in columns if name in _TYPES]):
-        raise DamagedFileError(f"{path} is damaged: {fault}. {again}")
+    if absent := [name for name in _TYPES if columns is None and name not in table.column_names]:
+        raise DamagedFileError(f"{path} is damaged: it has no column {absent[0]!r}. {again}")
     return table

@@ -113,9 +113,8 @@ class RunRecord:
     @property
     def metrics_damage(self) -> str:
         """A message about the `damaged_lines`; empty where there are none."""
-        numbers = self.damaged_lines
-        shown = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
-        return f"{self.path / METRICS}: left out are lines that hold no metrics of a step: {shown}." if numbers else ""
+        numbers = ", ".join(map(str, self.damaged_lines))
+        return f"{self.path / METRICS}: left out are lines that hold no metrics: {numbers}." if numbers else ""
 
     def metric_at(self, step: int, key: str) -> float | None:
         """The value of ``key`` in the first line of ``step`` that has one; ``None`` where none has."""
@@ -125,7 +124,7 @@ class RunRecord:
     @cached_property
     def _metrics_lines(self) -> list[tuple[int, dict[str, Any] | None]]:
         path = self.path / METRICS
-        text = bytes_of(path, "Move it away; a run writes a new one.") if path.exists() else b""
+        text = bytes_of(path, self.instead) if path.exists() else b""
         *whole, cut_off = text.split(b"\n")
         lines = [(number, _metrics_of(line)) for number, line in enumerate(whole, start=1)]
         last = _metrics_of(cut_off)
@@ -148,19 +147,7 @@ class RunRecord:
         file = self.evaluations.get(dataset, {}).get(step)
         if file is None:
             return {}
-        found = read_record(file, EvaluationRecord, self.instead)
-        for name, value in found.items():
-            if not isinstance(value, dict):
-                continue
-            for side in ("value", "low", "high"):
-                number = value.get(side)
-                if isinstance(number, bool) or not isinstance(number, int | float | None):
-                    raise DamagedFileError(
-                        f"{file} is damaged: {name}.{side} is {number!r}, and not a number. {self.instead}"
-                    )
-            if value.get("value") is not None and None in (value.get("low"), value.get("high")):
-                raise DamagedFileError(f"{file} is damaged: {name} has a value and no interval. {self.instead}")
-        return found
+        return read_record(file, EvaluationRecord, self.instead)
 
     def _evaluation_files(self, kind: str) -> dict[str, dict[int, Path]]:
         found: dict[str, dict[int, Path]] = {}

@@ -1,7 +1,6 @@
 """What a check says of a whole run: the plan, all findings at once, JSON, and the same before training."""
 
 import json
-import os
 import shutil
 import socket
 import sys
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command.check import main
 from evenkeel.trainer.command.train import main as train
-from evenkeel.trainer.run import chat_template_trial
 from evenkeel.trainer.run.check.check import checked
 from evenkeel.trainer.run.check.lengths import chosen_rows
 from evenkeel.trainer.run.check.model import model_settings, skeleton_of
@@ -181,39 +179,6 @@ def test_many_unknown_keys_are_a_few_lines(workshop: Path):
     findings = checked(str(workshop / "many.yaml"), [], processes=None).findings
     assert len(findings) == 21
     assert "1,980 more keys" in findings[-1].text or "1,980 more keys" in findings[0].text
-
-
-LOOPS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
-
-
-@pytest.mark.parametrize(
-    ("bomb", "limit"),
-    [
-        (LOOPS, "cpu limit"),
-        ("{% set a = 'a' * 10**9 %}{{ (a ~ a ~ a)|length }}", "memory limit"),
-        ("{% if '2' in messages[0].content %}" + LOOPS + "{% endif %}", "cpu limit"),
-    ],
-    ids=["time", "memory", "only for the rows"],
-)
-def test_a_template_without_end_is_ended_in_a_process_of_its_own(
-    workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bomb: str, limit: str
-):
-    monkeypatch.setattr(chat_template_trial, "CPU_SECONDS", 1.0)
-    monkeypatch.setattr(chat_template_trial, "MEMORY_BYTES", 1 << 28)
-    shutil.copytree(workshop / "models" / "tiny", tmp_path / "model")
-    template = tmp_path / "model" / "chat_template.jinja"
-    template.write_text(bomb + template.read_text())
-    findings = run_of(workshop, f"model.name_or_path={tmp_path / 'model'}").findings
-    assert [limit in each.text for each in findings if each.severity == "error"] == [True]
-
-
-def test_a_model_with_a_pipe_in_its_folder_is_refused(workshop: Path, tmp_path: Path):
-    for name in ("tokenizer.json", "model.safetensors"):
-        shutil.copytree(workshop / "models" / "tiny", tmp_path / name)
-        (tmp_path / name / name).unlink()
-        os.mkfifo(tmp_path / name / name)
-        findings = run_of(workshop, f"model.name_or_path={tmp_path / name}").findings
-        assert [each.code for each in findings if each.severity == "error"] == ["no-regular-file"]
 
 
 def record_parameters(workshop: Path) -> int:
