@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.rewards.generators.knights_knaves import generate_puzzles, row
+from evenkeel.rewards.generators.knights_knaves import generate_puzzles
 from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
 from tests.paths import SHARED_DATA
 from tests.rewards.bounded import score_in_bounded_time
@@ -63,7 +63,7 @@ def _completion(lines):
 def test_generated_row_accepts_its_own_gold_and_no_other_assignment(scheme):
     verifier = KnightsKnaves(scheme=scheme)
     for puzzle in generate_puzzles(4, 20, seed=3):
-        reference = row(puzzle, 0)
+        reference = {"names": list(puzzle.names), "statements": str(puzzle.statements)}
         gold = verifier.gold_completion(reference)
         assert verifier(gold, reference).score == verifier.full_score
         for roles in itertools.product(("knight", "knave"), repeat=4):
