@@ -74,6 +74,7 @@ def test_a_branch_that_changes_nothing_is_the_rest_of_its_parent(parent: Path, t
     assert RunRecord(branch).manifest["branch"] is not None
 
 
+@pytest.mark.slow
 def test_a_branch_trains_with_its_own_settings(parent: Path, tmp_path: Path):
     """The learning rate is not the one that the parent's checkpoint holds; a new estimator begins without a state."""
     changes = "trl.learning_rate=3e-2", "trl.weight_decay=0.5", "algorithm.advantage=grpo"

@@ -149,20 +149,6 @@ def source(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
         return recorded(tmp_path_factory.mktemp("recorded") / "source", tiny_model)
 
 
-SOME = [
-    ("resume", "manifest.json", "a list"),
-    ("resume", f"{CHECKPOINT}/optimizer.pt", "missing"),
-    ("finished", "summary.json", "half"),
-    ("report", "metrics.jsonl", "foreign bytes"),
-]
-
-
-@pytest.mark.parametrize(("reader", "file", "name"), SOME)
-def test_a_damaged_file_is_said_in_words(source: Path, reader: str, file: str, name: str):
-    run = source / "run"
-    assert failure(source, reader, file, damages(run / file)[name]) == ""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_no_damage_ends_in_a_traceback(source: Path, reader: str):

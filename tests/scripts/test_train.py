@@ -69,11 +69,9 @@ def metrics(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_a_run_moves_the_policy_and_leaves_everything_it_promises(
-    run_file: Path, tiny_model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-):
-    assert main([str(run_file), "logging.report_to=[wandb, tensorboard]", "seed=3"]) == 0
-    result = capfd.readouterr()
+def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path, tiny_model: Path, tmp_path: Path):
+    result = launch("-m", "evenkeel", "train", str(run_file), "logging.report_to=[wandb, tensorboard]", "seed=3")
+    assert result.returncode == 0, result.stderr[-3000:]
     run = tmp_path / "run"
     summary = json.loads((run / "summary.json").read_text())
     assert summary["optimizer_steps"] == 4
@@ -93,8 +91,8 @@ def test_a_run_moves_the_policy_and_leaves_everything_it_promises(
     assert b"RLVRTrainer._prepare_inputs" in sent  # TRL names what it times by the class
     assert b"GuardedTrainer" not in sent
     assert recorded.parent.name.endswith((run / "wandb_run_id.txt").read_text().strip())
-    assert "wandb:" not in result.err  # the last lines are ours, and W&B's offline ones say nothing that they do not
-    *_, written, _, rollouts, export, report = result.out.splitlines()
+    assert "wandb:" not in result.stderr  # the last lines are ours, and W&B's offline ones say nothing that they do not
+    *_, written, _, rollouts, export, report = result.stdout.splitlines()
     assert written == f"  written to {run}: summary.md, reward_curve.png, checkpoint-4"
     to_type = [line.split("#")[0].split()[1:] for line in (rollouts, export, report)]
     assert [name for name, *_ in to_type] == ["rollouts", "export", "report"]
@@ -103,7 +101,7 @@ def test_a_run_moves_the_policy_and_leaves_everything_it_promises(
         assert run in vars(parsed).values()
     assert "None" not in (run / "summary.md").read_text()
     assert list((run / "tensorboard").glob("events*"))
-    assert "held-out accuracy after" in result.out
+    assert "held-out accuracy after" in result.stdout
 
     checkpoint = run / "checkpoint-4"
     policy, start = (AutoModelForCausalLM.from_pretrained(path) for path in (checkpoint, tiny_model))
