@@ -8,7 +8,6 @@ from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate, share_estim
 from evenkeel.trainer.lab.statistics.claim import ClaimAnswer, claim_answer
 from evenkeel.trainer.lab.statistics.components import (
     DifferenceComponents,
-    Evaluated,
     paired_components,
     unpaired_components,
 )
@@ -27,7 +26,6 @@ __all__ = [
     "ClaimAnswer",
     "DifferenceComponents",
     "Estimate",
-    "Evaluated",
     "StatisticsError",
     "Verdict",
     "area_under_curve",

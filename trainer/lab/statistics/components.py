@@ -1,14 +1,12 @@
-"""Where the noise of a difference comes from: seeds, items, seed × item, and the sampling of completions.
+"""Where the noise of a difference comes from: seeds, items, and seed × item.
 
 Of the paired difference between two variants, d[s, i], in the crossed model of `trainer.lab.statistics.intervals`,
 
-    d[s, i] = Δ + seed_s + item_i + rest_si + sampling_si / √k          k completions an item
+    d[s, i] = Δ + seed_s + item_i + rest_si          the sampling of completions is in the rest
 
-`DifferenceComponents` holds the four variances. What a sweep of S seeds, I items and k completions would see then
-follows: ``Var(mean) = (seeds + (seed_items + sampling/k) / I) / S + items / I``. Estimates are those of the analysis of
-variance (Cornfield and Tukey 1956, Ann. Math. Stat. 27), negative ones set to 0. The sampling of k ≥ 2 completions of
-0 or 1 is p(1 − p), estimated without bias by ``p̂ (1 − p̂) · k / (k − 1)``, and no more of it is counted than the
-residual holds; of a single completion it cannot be told from seed × item and is counted there.
+`DifferenceComponents` holds the three variances. What a sweep of S seeds and I items would see then follows:
+``Var(mean) = (seeds + seed_items / I) / S + items / I``. Estimates are those of the analysis of variance (Cornfield and
+Tukey 1956, Ann. Math. Stat. 27), negative ones set to 0.
 """
 
 import math
@@ -30,48 +28,26 @@ class DifferenceComponents:
     Attributes:
         seeds: of the true difference between pairs of seeds.
         items: of what an item adds to the difference in every seed.
-        seed_items: of what is left: one item in one pair of seeds, beyond sampling.
-        sampling: of one sampled completion an item of each variant.
+        seed_items: of what is left: one item in one pair of seeds.
         freedom: degrees of freedom behind ``seeds``, for `uncertainty`.
     """
 
     seeds: float
     items: float
     seed_items: float
-    sampling: float
     freedom: int
 
-    def seed_variance(self, num_items: int, samples: int) -> float:
+    def seed_variance(self, num_items: int) -> float:
         """Of a pair of seeds' mean difference over the items, as `Estimate.seed_variance`."""
-        return self.seeds + self.rest(samples) / num_items
+        return self.seeds + self.seed_items / num_items
 
-    def rest(self, samples: int) -> float:
-        """Of one item in one pair of seeds: the residual of the analysis of variance."""
-        return self.seed_items + self.sampling / samples
-
-    def standard_error(self, num_seeds: int, num_items: int, samples: int) -> float:
+    def standard_error(self, num_seeds: int, num_items: int) -> float:
         """Of the mean difference over seeds and items."""
-        return math.sqrt(self.seed_variance(num_items, samples) / num_seeds + self.items / num_items)
+        return math.sqrt(self.seed_variance(num_items) / num_seeds + self.items / num_items)
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """Runs of one variant on the same items: accuracies (S, I) of k completions each, without NaN."""
-
-    accuracies: Floats
-    samples: int
-
-    @property
-    def sampling(self) -> float:
-        """Variance of one sampled completion, mean over runs and items; 0 of a single one: see the module."""
-        if self.samples < 2:
-            return 0.0
-        p = self.accuracies
-        return float((p * (1 - p)).mean()) * self.samples / (self.samples - 1)
-
-
-def paired_components(pairs: Sequence[tuple[Evaluated, Evaluated]]) -> DifferenceComponents:
-    """From variants that were run with their baselines' seeds: row s of the one pairs with row s of the other.
+def paired_components(pairs: Sequence[tuple[Floats, Floats]]) -> DifferenceComponents:
+    """From variants that were run with their baselines' seeds, accuracies (S, I) each: rows of one seed pair.
 
     The mean squares of several comparisons are pooled; where these share a baseline they are not independent, and
     ``freedom`` is somewhat too large.
@@ -79,19 +55,18 @@ def paired_components(pairs: Sequence[tuple[Evaluated, Evaluated]]) -> Differenc
     Raises:
         StatisticsError: no comparison has two pairs of seeds.
     """
-    differences = [left.accuracies - right.accuracies for left, right in pairs if len(left.accuracies) > 1]
+    differences = [left - right for left, right in pairs if len(left) > 1]
     if not differences:
         raise StatisticsError("It takes two pairs of seeds to see how much a difference varies between them.")
     of_seeds, rest, freedom = _pooled(differences)
     of_items = [(len(table) * float(table.mean(0).var(ddof=1)) - rest) / len(table) for table in differences]
-    sampling = np.mean([left.sampling + right.sampling for left, right in pairs])
-    return _components(of_seeds, float(np.mean(of_items)), rest, float(sampling), pairs[0][0].samples, freedom)
+    return DifferenceComponents(max(0.0, of_seeds), max(0.0, float(np.mean(of_items))), rest, freedom)
 
 
 def unpaired_components(
-    groups: Sequence[Evaluated], contrasts: Sequence[tuple[Evaluated, Evaluated]] = ()
+    groups: Sequence[Floats], contrasts: Sequence[tuple[Floats, Floats]] = ()
 ) -> DifferenceComponents:
-    """From runs of single variants: a difference has the variances of two such runs, as if seeds did not pair.
+    """From runs of single variants, accuracies (S, I): a difference has the variances of two runs, as if unpaired.
 
     Pairs that share prompts and noise differ less than that, so what follows errs to the cautious side. What an item
     adds to a difference shows only between variants: the variance over items of the difference of their means, less the
@@ -100,27 +75,16 @@ def unpaired_components(
     Raises:
         StatisticsError: no variant has two seeds.
     """
-    several = [group.accuracies for group in groups if len(group.accuracies) > 1]
+    several = [group for group in groups if len(group) > 1]
     if not several:
         raise StatisticsError("It takes two seeds of one variant to see how much runs vary between them.")
     of_seeds, rest, freedom = _pooled(several)
     of_items = [
-        float((left.accuracies.mean(0) - right.accuracies.mean(0)).var(ddof=1))
-        - rest * (1 / len(left.accuracies) + 1 / len(right.accuracies))
+        float((left.mean(0) - right.mean(0)).var(ddof=1)) - rest * (1 / len(left) + 1 / len(right))
         for left, right in contrasts
     ]
-    sampling = float(np.mean([group.sampling for group in groups]))
     items = float(np.mean(of_items)) if of_items else 0.0
-    return _components(2 * of_seeds, items, 2 * rest, 2 * sampling, groups[0].samples, freedom)
-
-
-def _components(
-    seeds: float, items: float, rest: float, sampling: float, samples: int, freedom: int
-) -> DifferenceComponents:
-    """At most all of ``rest`` is sampling: runs that are evaluated with the same random numbers share some of it."""
-    sampling = min(sampling, rest * samples)
-    seed_items = max(0.0, rest - sampling / samples)
-    return DifferenceComponents(max(0.0, seeds), max(0.0, items), seed_items, sampling, freedom)
+    return DifferenceComponents(max(0.0, 2 * of_seeds), max(0.0, items), 2 * rest, freedom)
 
 
 def _pooled(tables: Sequence[Floats]) -> tuple[float, float, int]:

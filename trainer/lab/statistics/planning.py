@@ -31,15 +31,14 @@ def verdict_power(
     components: DifferenceComponents,
     num_seeds: int,
     num_items: int,
-    samples: int = 1,
 ) -> float:
     """Probability that the verdict is "better" or "worse" at a true ``difference``; 0 with fewer than three seeds."""
     if num_seeds < FEWEST_SEEDS:
         return 0.0
-    error = components.standard_error(num_seeds, num_items, samples)
+    error = components.standard_error(num_seeds, num_items)
     if error == 0:
         return float(difference != 0)
-    widths = _half_widths(components, num_seeds, num_items, samples)
+    widths = _half_widths(components, num_seeds, num_items)
     return _exceeding(difference / error, widths / error)
 
 
@@ -48,11 +47,11 @@ def _exceeding(effect: float, limits: Floats) -> float:
     return float((special.ndtr(effect - limits) + special.ndtr(-effect - limits)).mean())
 
 
-def _half_widths(components: DifferenceComponents, num_seeds: int, num_items: int, samples: int) -> Floats:
+def _half_widths(components: DifferenceComponents, num_seeds: int, num_items: int) -> Floats:
     """Half widths of the intervals that sweeps of this size would show, at equally likely points, flat."""
-    freedom, rest = num_seeds - 1, components.rest(samples)
+    freedom, rest = num_seeds - 1, components.seed_items
     t = stats.t.ppf((1 + CONFIDENCE) / 2, freedom)
-    of_seeds = components.seed_variance(num_items, samples) / num_seeds * stats.chi2.ppf(_POINTS, freedom) / freedom
+    of_seeds = components.seed_variance(num_items) / num_seeds * stats.chi2.ppf(_POINTS, freedom) / freedom
     if num_items == 1:
         return np.asarray(t * np.sqrt(of_seeds))
     between, within = 2 / (num_items - 1), 2 / (freedom * (num_items - 1))
@@ -65,15 +64,14 @@ def detectable_difference(
     components: DifferenceComponents,
     num_seeds: int,
     num_items: int,
-    samples: int = 1,
 ) -> float:
     """The smallest true difference that the verdict finds in 80 % of sweeps; infinite below three seeds."""
     if num_seeds < FEWEST_SEEDS:
         return math.inf
-    error = components.standard_error(num_seeds, num_items, samples)
+    error = components.standard_error(num_seeds, num_items)
     if error == 0:
         return 0.0
-    limits, most = _half_widths(components, num_seeds, num_items, samples) / error, 4.0
+    limits, most = _half_widths(components, num_seeds, num_items) / error, 4.0
     while _exceeding(most, limits) < POWER:
         most *= 2
     return error * float(optimize.brentq(lambda effect: _exceeding(effect, limits) - POWER, 0.0, most, xtol=1e-3))
@@ -83,18 +81,17 @@ def planned_seeds(
     difference: float,
     components: DifferenceComponents,
     num_items: int,
-    samples: int = 1,
 ) -> int | None:
     """The fewest seeds with which the verdict finds ``difference`` in 80 % of sweeps.
 
     ``None`` where more than 1,000 would be needed: often no number is enough, because the items stay the same.
     """
     low, high = FEWEST_SEEDS - 1, MOST_SEEDS
-    if verdict_power(difference, components, high, num_items, samples) < POWER:
+    if verdict_power(difference, components, high, num_items) < POWER:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        enough = verdict_power(difference, components, middle, num_items, samples) >= POWER
+        enough = verdict_power(difference, components, middle, num_items) >= POWER
         low, high = (low, middle) if enough else (middle, high)
     return high
 

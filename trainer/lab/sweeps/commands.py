@@ -33,7 +33,6 @@ from evenkeel.trainer.lab.sweeps.tuning import (
     tuning_record,
     tuning_stage,
 )
-from evenkeel.trainer.run.config import load_config
 
 
 def run(file: Path, parents: Sequence[str] = ()) -> int:
@@ -129,9 +128,8 @@ def plan(file: Path, pilot: Path | None, items: int | None, difference: float | 
     from evenkeel.trainer.lab.sweeps.planning import plan_of, plan_sentences, plan_table
 
     sweep, _ = load_sweep(file)
-    samples = load_config(sweep.config).evaluation.samples or 1
     found = read_pilot(pilot or Path(sweep.output_dir), _pilot_commands(sweep, file))
-    planned = plan_of(sweep, found, samples, items, difference)
+    planned = plan_of(sweep, found, items, difference)
     print("\n".join(plan_sentences(planned)))
     print_table(plan_table(planned))
     return 0

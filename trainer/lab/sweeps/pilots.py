@@ -13,11 +13,10 @@ import numpy as np
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.comparison import datasets_of, judged_runs
-from evenkeel.trainer.lab.reports.held_out import Answers, accuracy_table, read_answers
+from evenkeel.trainer.lab.reports.held_out import Answers, Floats, accuracy_table, read_answers
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, ReportError, read_runs
 from evenkeel.trainer.lab.statistics import (
     DifferenceComponents,
-    Evaluated,
     StatisticsError,
     paired_components,
     unpaired_components,
@@ -40,7 +39,6 @@ class Pilot:
     cells: list[str]
     dataset: str
     num_items: int
-    samples: int
     rollouts: float
     paired: bool
     components: DifferenceComponents
@@ -70,14 +68,13 @@ def read_pilot(directory: Path, what_to_run: str) -> Pilot:
             f"step, and the variance between items cannot be estimated without them. {what_to_run}"
         )
     paired, components = _components(scored, rows, what_to_run)
-    some, _ = next(iter(rows.values()))
+    accuracies, _ = next(iter(rows.values()))
     cells = [f"{run.variant}-s{run.seed}" for run in runs.all]
-    num_items = some.accuracies.shape[1]
-    return Pilot(directory, cells, dataset, num_items, some.samples, rollouts, paired, components)
+    return Pilot(directory, cells, dataset, accuracies.shape[1], rollouts, paired, components)
 
 
-Rows = dict[str, tuple[Evaluated, list[int]]]
-"""Variant → its runs on the items that were scored in all runs, and their seeds."""
+Rows = dict[str, tuple[Floats, list[int]]]
+"""Variant → accuracies of its runs (S, I) on the items that were scored in all runs, and their seeds."""
 
 
 def _last_evaluation(runs: RecordedRuns, dataset: str) -> tuple[float, Rows]:
@@ -92,19 +89,17 @@ def _last_evaluation(runs: RecordedRuns, dataset: str) -> tuple[float, Rows]:
 
 
 def _rows(runs: Sequence[RecordedRun], answers: list[Answers | None]) -> Rows:
-    table, items = accuracy_table(answers)
+    table, _ = accuracy_table(answers)
     if table is None:
         return {}
     scored = ~np.isnan(table).any(0)
     if scored.sum() < 2:
         return {}
-    counts = [found.judged_by_item[items[column]] for found in answers if found for column in np.flatnonzero(scored)]
-    samples = int(np.median(counts))
     by_variant: dict[str, list[int]] = {}
     for position, run in enumerate(runs):
         by_variant.setdefault(run.variant, []).append(position)
     return {
-        variant: (Evaluated(table[positions][:, scored], samples), [runs[position].seed for position in positions])
+        variant: (table[positions][:, scored], [runs[position].seed for position in positions])
         for variant, positions in by_variant.items()
     }
 
@@ -116,15 +111,15 @@ def _components(runs: RecordedRuns, rows: Rows, what_to_run: str) -> tuple[bool,
         baseline = runs.baseline_of(variant)
         if baseline in runs.by_variant and (common := sorted(set(by_seed) & set(runs.by_variant[baseline]))):
             pairs.append((_of_seeds(rows[variant], common), _of_seeds(rows[baseline], common)))
-    paired = any(len(ours.accuracies) >= FEWEST_PAIRS for ours, _ in pairs)
+    paired = any(len(ours) >= FEWEST_PAIRS for ours, _ in pairs)
     try:
         if paired:
-            return True, paired_components([both for both in pairs if len(both[0].accuracies) > 1])
+            return True, paired_components([both for both in pairs if len(both[0]) > 1])
         return False, unpaired_components([table for table, _ in rows.values()], pairs)
     except StatisticsError as refusal:
         raise Refusal(f"{refusal} {what_to_run}") from refusal
 
 
-def _of_seeds(runs: tuple[Evaluated, list[int]], seeds: Sequence[int]) -> Evaluated:
-    table, known = runs
-    return Evaluated(table.accuracies[[known.index(seed) for seed in seeds]], table.samples)
+def _of_seeds(runs: tuple[Floats, list[int]], seeds: Sequence[int]) -> Floats:
+    accuracies, known = runs
+    return accuracies[[known.index(seed) for seed in seeds]]

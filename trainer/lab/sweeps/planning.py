@@ -36,7 +36,7 @@ class SweepPlan:
     """The answer of `plan`.
 
     Attributes:
-        items, samples: held-out items, and completions of each.
+        items: held-out items, each with as many completions as the pilot's.
         planned: the sweep as its file says.
         between: ``planned.detectable`` if the seeds' spread were at either end of its 95 % interval.
         by_seeds: the same for other numbers of seeds.
@@ -46,7 +46,6 @@ class SweepPlan:
     name: str
     pilot: Pilot
     items: int
-    samples: int
     cells: int
     planned: Design
     between: tuple[float, float]
@@ -55,41 +54,36 @@ class SweepPlan:
     seeds_needed: int | None
 
 
-def plan_of(
-    sweep: Sweep, pilot: Pilot, samples: int, items: int | None = None, wanted: float | None = None
-) -> SweepPlan:
+def plan_of(sweep: Sweep, pilot: Pilot, items: int | None = None, wanted: float | None = None) -> SweepPlan:
     """The plan of a sweep.
 
     Args:
-        samples: completions an item at each evaluation; of a pilot with one each its own number is taken.
         items: held-out rows; otherwise as many as the pilot's.
         wanted: a difference that the sweep should detect.
     """
-    samples = samples if pilot.samples > 1 else pilot.samples
     items, seeds = items or pilot.num_items, len(sweep.seeds)
 
     def design(seeds: int) -> Design:
-        parts = (pilot.components, seeds, items, samples)
+        parts = (pilot.components, seeds, items)
         power = None if wanted is None else statistics.verdict_power(wanted, *parts)
         return Design(seeds, statistics.detectable_difference(*parts), power)
 
     def detectable_if_seeds_vary(factor: float) -> float:
-        of_seeds = pilot.components.seed_variance(items, samples) * factor**2
-        parts = replace(pilot.components, seeds=max(0.0, of_seeds - pilot.components.rest(samples) / items))
-        return statistics.detectable_difference(parts, seeds, items, samples)
+        of_seeds = pilot.components.seed_variance(items) * factor**2
+        parts = replace(pilot.components, seeds=max(0.0, of_seeds - pilot.components.seed_items / items))
+        return statistics.detectable_difference(parts, seeds, items)
 
     low, high = map(detectable_if_seeds_vary, statistics.uncertainty(pilot.components.freedom))
     return SweepPlan(
         sweep.name,
         pilot,
         items,
-        samples,
         len(cells_of(sweep)),
         design(seeds),
         (low, high),
         [design(number) for number in sorted({*SEED_STEPS, max(seeds, FEWEST_SEEDS)})],
         wanted,
-        None if wanted is None else statistics.planned_seeds(wanted, pilot.components, items, samples),
+        None if wanted is None else statistics.planned_seeds(wanted, pilot.components, items),
     )
 
 
@@ -98,8 +92,8 @@ def plan_sentences(plan: SweepPlan) -> Iterator[str]:
     pilot, planned = plan.pilot, plan.planned
     how = "paired by seed" if pilot.paired else "of runs taken as unpaired, which overestimates the noise"
     yield (
-        f"Pilot: {len(pilot.cells)} cells in {pilot.directory}, {pilot.num_items} items of {pilot.dataset} × "
-        f"{pilot.samples} completions, {pilot.rollouts:g} rollout batches; differences {how}."
+        f"Pilot: {len(pilot.cells)} cells in {pilot.directory}, {pilot.num_items} items of {pilot.dataset}, "
+        f"{pilot.rollouts:g} rollout batches; differences {how}."
     )
     if planned.seeds < FEWEST_SEEDS:
         yield f"{plan.name}: {planned.seeds} seeds give no verdict: write {FEWEST_SEEDS} at least."

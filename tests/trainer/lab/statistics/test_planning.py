@@ -7,7 +7,6 @@ import pytest
 
 from evenkeel.trainer.lab.statistics import (
     DifferenceComponents,
-    Evaluated,
     StatisticsError,
     detectable_difference,
     paired_components,
@@ -39,11 +38,8 @@ def realised_power(sweeps: int, seeds: int, effect: float, **truth: Any) -> floa
 def large_pilots(effect: float, **truth: Any) -> tuple[float, DifferenceComponents]:
     """What 30 sweeps of 40 seeds say together of the difference and its variances: as good as the truth."""
     variants, baselines = answers(np.random.default_rng(2), sweeps=30, seeds=40, effect=effect, **truth)
-    found = [
-        paired_components([(Evaluated(left, 1), Evaluated(right, 1))])
-        for left, right in zip(variants, baselines, strict=True)
-    ]
-    names = ("seeds", "items", "seed_items", "sampling")
+    found = [paired_components([(left, right)]) for left, right in zip(variants, baselines, strict=True)]
+    names = ("seeds", "items", "seed_items")
     mean = [float(np.mean([getattr(each, name) for each in found])) for name in names]
     return float((variants - baselines).mean()), DifferenceComponents(*mean, freedom=39)
 
@@ -62,33 +58,24 @@ def test_realised_power_is_the_predicted_one_to_a_tenth(truth: dict[str, Any], e
 @pytest.mark.parametrize(("effect", "seeds"), [(1.0, 3), (2.0, 5), (3.0, 10)])
 def test_without_items_it_is_the_power_of_the_t_test(effect: float, seeds: int):
     """σ = 0.02 between seeds alone: SE = 0.02/√S, and the non-central t knows the rest."""
-    components = DifferenceComponents(0.02**2, 0.0, 0.0, 0.0, freedom=4)
+    components = DifferenceComponents(0.02**2, 0.0, 0.0, freedom=4)
     difference = effect * 0.02 / np.sqrt(seeds)
     assert verdict_power(difference, components, seeds, 100) == pytest.approx(power(effect, seeds), abs=2e-3)
 
 
 def test_components_are_those_that_the_data_were_made_of():
-    """Seeds .03, items .1, seed × item .2 (standard deviations), 400 seeds × 400 items, no sampling."""
+    """Seeds .03, items .1, seed × item .2 (standard deviations), 400 seeds × 400 items."""
     rng = np.random.default_rng(0)
     table = rng.normal(0, 0.03, (400, 1)) + rng.normal(0, 0.1, (1, 400)) + rng.normal(0, 0.2, (400, 400))
-    found = paired_components([(Evaluated(table, 1), Evaluated(0 * table, 1))])
+    found = paired_components([(table, 0 * table)])
     assert (found.seeds, found.items, found.seed_items) == pytest.approx((0.03**2, 0.1**2, 0.2**2), rel=0.15)
     assert found.freedom == 399
-
-
-def test_sampling_is_told_from_seed_by_item():
-    """Every item has p = 1/2 in every run: all there is is the sampling of four completions, 1/4 each, of two runs."""
-    drawn = np.random.default_rng(0).binomial(4, 0.5, (2, 50, 200)) / 4
-    found = paired_components([(Evaluated(drawn[0], 4), Evaluated(drawn[1], 4))])
-    assert found.sampling == pytest.approx(0.5, rel=0.03)  # the residual's own error: √(2 / 9,751) = 1.4 %
-    assert found.rest(4) == pytest.approx(0.5 / 4, rel=0.05)
-    assert found.seed_items == pytest.approx(0.0, abs=0.005)
 
 
 def test_two_seeds_of_a_baseline_count_twice():
     """Means .5 and .6: variance .005 of a run, of a difference .01. One item more than noise: none."""
     table = np.array([[0.5, 0.5], [0.6, 0.6]])
-    found = unpaired_components([Evaluated(table, 1)])
+    found = unpaired_components([table])
     assert found.seeds == pytest.approx(0.01)
     assert (found.items, found.seed_items, found.freedom) == (0.0, 0.0, 1)
 
@@ -96,25 +83,25 @@ def test_two_seeds_of_a_baseline_count_twice():
 def test_what_variants_do_to_items_shows_between_their_means():
     """Differences by item .2 and 0, without noise: variance .02."""
     one, other = np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([[0.7, 0.5]])
-    groups = [Evaluated(one, 1), Evaluated(other, 1)]
+    groups = [one, other]
     assert unpaired_components(groups, [(groups[1], groups[0])]).items == pytest.approx(0.02)
 
 
 def test_without_two_seeds_nothing_is_known():
-    lone = Evaluated(np.ones((1, 3)), 1)
+    lone = np.ones((1, 3))
     with pytest.raises(StatisticsError, match="two seeds of one variant"):
         unpaired_components([lone, lone])
     with pytest.raises(StatisticsError, match="two pairs of seeds"):
         paired_components([(lone, lone)])
 
 
-COMPONENTS = DifferenceComponents(seeds=0.0004, items=0.01, seed_items=0.05, sampling=0.2, freedom=8)
+COMPONENTS = DifferenceComponents(seeds=0.0004, items=0.01, seed_items=0.1, freedom=8)
 
 
 def test_the_detectable_difference_has_the_power_asked_for():
-    least = detectable_difference(COMPONENTS, 5, 256, samples=4)
-    assert verdict_power(least, COMPONENTS, 5, 256, samples=4) == pytest.approx(0.8, abs=0.002)
-    assert verdict_power(-least, COMPONENTS, 5, 256, samples=4) == pytest.approx(0.8, abs=0.002)
+    least = detectable_difference(COMPONENTS, 5, 256)
+    assert verdict_power(least, COMPONENTS, 5, 256) == pytest.approx(0.8, abs=0.002)
+    assert verdict_power(-least, COMPONENTS, 5, 256) == pytest.approx(0.8, abs=0.002)
     assert detectable_difference(COMPONENTS, 2, 256) == np.inf
 
 

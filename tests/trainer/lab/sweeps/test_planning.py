@@ -58,7 +58,7 @@ def pilot(tmp_path_factory: pytest.TempPathFactory) -> Pilot:
 
 def test_the_plan_is_the_power_of_the_verdict_at_the_pilots_variances(pilot: Pilot, tmp_path: Path):
     sweep, _ = load_sweep(sweep_file(tmp_path))
-    plan = plan_of(sweep, pilot, samples=1, items=256, wanted=0.1)
+    plan = plan_of(sweep, pilot, items=256, wanted=0.1)
     components = pilot.components
     assert plan.planned.detectable == detectable_difference(components, 5, 256)
     assert plan.planned.power == verdict_power(0.1, components, 5, 256)
