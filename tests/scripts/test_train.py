@@ -147,7 +147,7 @@ def test_a_resumed_run_takes_what_it_took_when_it_began(run_file: Path, tmp_path
     made: list[RLVRTrainer] = []
     monkeypatch.setattr(launch_module, "run_trainer", lambda trainer, *_, **__: made.append(trainer) or 0)
     assert main([str(run_file), "--resume", "auto"]) == 0
-    assert (made[0].parts.microbatches.planner, made[0].parts.is_compact) == (None, False)
+    assert (made[0].parts.microbatches.planner, made[0].parts.choices["compact"]) == (None, False)
     assert "compact: True → False" in capsys.readouterr().out
 
 
