@@ -17,7 +17,7 @@ launch and torchrun turn every status but 0 into 1; evenkeel launch, which takes
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +85,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return STOPPED_WITHOUT_CHECKPOINT
 
 
-def _doctor(counts: Mapping[str, int], say: Callable[[str], None]) -> Any:
+def _doctor(say: Callable[[str], None]) -> Any:
     from evenkeel.trainer.lab.doctor.callback import Doctor  # imports transformers
 
-    return Doctor(counts, say)
+    return Doctor(say)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,6 +1,6 @@
 """The trainer of a run with all that watches it, and the training itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 from evenkeel.trainer.run.summary import ACCURACY, report
 from evenkeel.trainer.run.wandb_end import finish_wandb
 
-LogCallback = Callable[[Mapping[str, int], Callable[[str], None]], Any]
-"""The trainer's counts and what prints a line → a callback."""
+LogCallback = Callable[[Callable[[str], None]], Any]
+"""What prints a line → a callback."""
 
 
 def run_trainer(
@@ -108,13 +108,7 @@ def _watched(
     steps_per_block = optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes)
     parts = trainer.parts
     stop = StopAtRolloutBoundary(steps_per_block, parts.ranks.any)
-    idle = IdleBatches(
-        trainer._metrics,
-        parts.checkpoint.counts,
-        lambda: parts.faults.newest_norm,
-        steps_per_block,
-        print_line,
-    )
+    idle = IdleBatches(trainer._metrics, parts.checkpoint.counts, lambda: parts.faults.newest_norm, steps_per_block)
     if (minutes := config.stopping.stall_minutes) is not None:
         trainer.add_callback(StallWatchdog(run / "stalls", 60 * minutes))
     trainer.add_callback(MetricsFile(run / METRICS))
@@ -124,7 +118,7 @@ def _watched(
     trainer.add_callback(stop)
     trainer.add_callback(idle)
     if log_callback is not None:
-        trainer.add_callback(log_callback(parts.checkpoint.counts, print_line))
+        trainer.add_callback(log_callback(print_line))
     if config.logging.rollouts != "off":
         trainer.add_callback(Rollouts(trainer, run, config.logging))
     if trainer.eval_dataset is not None:

@@ -24,7 +24,7 @@ _DOING = {
 
 
 class Progress(TrainerCallback):
-    """Reward, accuracy, length, entropy and time left: one line that moves (a terminal), or one every few seconds.
+    """Reward, accuracy, length and entropy: one line that moves (a terminal), or one every few seconds.
 
     Where that line does not come for long, `HEARTBEAT` prints the phase.
 
@@ -46,11 +46,10 @@ class Progress(TrainerCallback):
         }
         self.seconds_between_lines = seconds_between_lines
         self.bar: Any = None
-        self.started = self.last_line = 0.0
-        self.first_step = 0
+        self.last_line = 0.0
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        self.started, self.last_line, self.first_step = time.monotonic(), 0.0, state.global_step
+        self.last_line = 0.0
 
         def under_way() -> str:
             doing = _DOING.get(self.phase() or "", "evaluates, saves or loads rows")
@@ -80,11 +79,7 @@ class Progress(TrainerCallback):
         elif time.monotonic() - self.last_line >= self.seconds_between_lines:
             self.last_line = time.monotonic()
             words = "  ".join(f"{name} {value}" for name, value in values.items())
-            left = ""
-            if done := state.global_step - self.first_step:
-                seconds = (time.monotonic() - self.started) / done * (state.max_steps - state.global_step)
-                left = f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
-            tqdm.write(f"step {state.global_step}/{state.max_steps}  {words}  {left}")
+            tqdm.write(f"step {state.global_step}/{state.max_steps}  {words}")
             sys.stdout.flush()
             HEARTBEAT.printed()
 
@@ -94,13 +89,13 @@ class Progress(TrainerCallback):
 
 
 class EvaluationProgress(TrainerCallback):
-    """Batches answered and time left of an evaluation, one line every few seconds."""
+    """Batches answered in an evaluation, one line every few seconds."""
 
     def __init__(self, seconds_between_lines: float = 10.0) -> None:
         self.seconds_between_lines = seconds_between_lines
         self.batches: Any = None
         self.done = 0
-        self.started = self.last_line = 0.0
+        self.last_line = 0.0
 
     def on_prediction_step(
         self,
@@ -111,14 +106,12 @@ class EvaluationProgress(TrainerCallback):
         **_: Any,
     ) -> None:
         now = time.monotonic()
-        if eval_dataloader is not self.batches:  # the time left is known from the second batch on
-            self.batches, self.done, self.started, self.last_line = eval_dataloader, 0, now, now
-        else:
-            self.done += 1
-        if self.done and state.is_world_process_zero and now - self.last_line >= self.seconds_between_lines:
-            self.last_line, left = now, len(self.batches) - self.done - 1
-            seconds = int((now - self.started) / self.done * left)
-            tqdm.write(f"  {self.done + 1}/{len(self.batches)} batches  {seconds // 60}:{seconds % 60:02d} left")
+        if eval_dataloader is not self.batches:
+            self.batches, self.done, self.last_line = eval_dataloader, 0, now
+        self.done += 1
+        if state.is_world_process_zero and now - self.last_line >= self.seconds_between_lines:
+            self.last_line = now
+            tqdm.write(f"  {self.done}/{len(self.batches)} batches")
 
 
 class Samples(TrainerCallback):

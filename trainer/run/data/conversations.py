@@ -1,7 +1,5 @@
 """Prompts as conversations, lists of ``{role, content}``; of the forms in which data sets write them."""
 
-import ast
-import json
 import re
 from typing import Any
 
@@ -10,6 +8,7 @@ from evenkeel.trainer.run.data.sources import DataError, rows_named
 ROLES = ("system", "developer", "user", "assistant", "tool")
 """Who may speak in a prompt, as chat templates know them."""
 _SHAREGPT = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", **{role: role for role in ROLES}}
+_KEY = re.compile(r"""['"](\w+)['"]\s*:""")
 _TEMPLATE_MARKS = ("<|im_start|>", "<|start_header_id|>", "<|begin_of_text|>")
 
 
@@ -79,24 +78,13 @@ def _is_text(part: Any) -> bool:
 
 
 def _spells_messages(text: str) -> bool:
-    """Whether a text spells messages in JSON or Python: the policy would be asked the brackets too."""
+    """Whether a text spells messages in JSON, Python or as numpy prints them: the policy would be asked the brackets.
+
+    Looked for are the keys ``role`` and ``content``, or ShareGPT's ``from`` and ``value``, in text within brackets.
+    """
     text = text.strip()
-    if not (text.startswith(("[", "{")) and text.endswith(("]", "}"))):
-        return False
-    for read in (json.loads, ast.literal_eval):
-        try:
-            value = read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        values = value.values() if isinstance(value, dict) else ()
-        return any(map(_are_messages, (value, [value], *values)))
-    # as numpy writes an array of messages, without commas, which no language reads
-    return all(re.search(rf"['\"]{key}['\"]\s*:", text) for key in ("role", "content"))
-
-
-def _are_messages(value: Any) -> bool:
-    first = value[0] if isinstance(value, list) and value else None
-    return isinstance(first, dict) and ({"role", "content"} <= {*first} or {"from", "value"} <= {*first})
+    keys = [{*_KEY.findall(text)}] if text.startswith(("[", "{")) and text.endswith(("]", "}")) else []
+    return any({"role", "content"} <= found or {"from", "value"} <= found for found in keys)
 
 
 def fault_of_prompt(prompt: Any) -> str:
@@ -115,11 +103,7 @@ def fault_of_prompt(prompt: Any) -> str:
             return f"hold a message of {role!r} (keys: {', '.join(map(str, message))})"
         content = message.get("content")
         if not isinstance(content, str) or not content.strip():
-            kinds = (
-                [part.get("type") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-            )
-            shown = ", ".join(map(str, kinds)) or type(content).__name__
-            return f"hold a message whose content is no text, or empty: {shown} (keys: {', '.join(map(str, message))})"
+            return f"hold a message whose content is no text, or empty: {content!r:.80}"
     return ""
 
 

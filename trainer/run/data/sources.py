@@ -110,13 +110,7 @@ def _stored(source: Source, base_dir: Path) -> Table:
     except (DatasetsError, OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        advice = "Check the file and its split."
-        if found is None:
-            advice = (
-                "Check the id, config_name and split; without network, name a local file, or load the set once where "
-                "there is network and bring its HF_HOME."
-            )
-        raise DataError(f"{path} cannot be loaded: {_reason(error)} {advice}") from error
+        raise DataError(f"{path} cannot be loaded: {_reason(error)} Check its name, config_name and split.") from error
     assert isinstance(dataset, Dataset)
     return {name: dataset[name] for name in dataset.column_names}
 
@@ -145,8 +139,6 @@ def _from_folder(saved: Any, source: Source) -> Any:
 def _format(file: Path) -> str:
     if file.suffix not in _FORMATS:
         raise DataError(f"{file} is not a file of a known kind. Rows are read from {', '.join(_FORMATS)}.")
-    if file.stat().st_size == 0:
-        raise DataError(f"{file} is an empty file. Name one with rows.")
     return _FORMATS[file.suffix]
 
 

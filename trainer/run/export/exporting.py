@@ -14,6 +14,7 @@ from evenkeel.trainer.run.export.agreement import Agreement, agreement, conversa
 from evenkeel.trainer.run.export.model_card import model_card
 from evenkeel.trainer.run.export.policy import load_policy, merged
 from evenkeel.trainer.run.export.source import Source
+from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.record.files import MANIFEST, CheckpointRecord, read_record, write_json
 
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
@@ -21,7 +22,7 @@ PROMPTS, TOKENS = 4, 64
 """What the exported policy is compared on: so many prompts, and at most so many tokens of an answer."""
 SAME_WEIGHTS_GAP = 1e-3
 """Log-probabilities may differ by so much where no weight was rounded: merging an adapter reorders sums."""
-_UNPUBLISHED = ("command", "git_diff", "launcher", "environment", "packages")
+_UNPUBLISHED = ("command", "git_diff", "environment", "packages")
 _PACKAGES = ("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "vllm", "datasets", "tokenizers")
 
 
@@ -49,9 +50,9 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     except Refusal:
         raise
     except Exception as error:  # libraries raise anything at files that are not what they wrote
-        reason = (str(error).strip() or "without a message").splitlines()[0][:300]
         raise Refusal(
-            f"{source.checkpoint} cannot be loaded: {type(error).__name__}: {reason} Name another with --checkpoint."
+            f"{source.checkpoint} cannot be loaded: {in_words(error)} Name another with --checkpoint, or the "
+            "model that was trained with --base."
         ) from error
     trained_dtype = str(policy.dtype).removeprefix("torch.")
     generation = generation_config(source, policy, tokenizer)

@@ -5,27 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.config import Source as DataSource
 from evenkeel.trainer.run.config.section import part_name
 from evenkeel.trainer.run.export.agreement import Agreement
 from evenkeel.trainer.run.export.source import Source
-from evenkeel.trainer.run.record.manifest import weights_of
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 TEMPLATE = Path(__file__).with_name("model_card.md.jinja")
-_SETTINGS = (
-    "learning_rate",
-    "lr_scheduler_type",
-    "loss_type",
-    "beta",
-    "epsilon",
-    "epsilon_high",
-    "num_generations",
-    "max_completion_length",
-    "temperature",
-    "top_p",
-)
 
 
 @dataclass(frozen=True)
@@ -107,9 +92,7 @@ def model_card(source: Source, record: Mapping[str, Any], agreement: Agreement, 
         results=results(run, source.step),
         evaluated_steps=sorted({step for steps in run.evaluations.values() for step in steps}),
         how_measured=how_measured(run, source.step),
-        settings=_settings(config, record["world_size"]),
-        record={"machine": {}, **record},
-        weights=weights_of(record["model_files"]),
+        record=record,
         dtype=dtype,
         agreement=agreement,
     )
@@ -118,33 +101,3 @@ def model_card(source: Source, record: Mapping[str, Any], agreement: Agreement, 
 
 def _is_hub_id(name: str) -> bool:
     return not Path(name).is_absolute() and not Path(name).exists() and name.count("/") <= 1
-
-
-def _settings(config: RunConfig, processes: int) -> list[tuple[str, str]]:
-    """The rows of the table of settings."""
-    algorithm = {key: value for key, value in config.algorithm.strategies.items() if value is not None}
-    prompts = config.algorithm.prompts_per_rollout
-    return [
-        ("training rows", _data(config.data.train_sources)),
-        ("held-out rows", _data(config.data.test_sources) or "none"),
-        ("rewards", ", ".join(f"{reward.label} × {reward.weight:g}" for reward in config.rewards)),
-        *((key.replace("_", " "), f"`{value}`") for key, value in algorithm.items()),
-        (
-            "prompts × completions a rollout batch",
-            f"{prompts or 'TRL’s default'} × {config.trl.get('num_generations', 8)}",
-        ),
-        *((f"`{key}`", f"`{config.trl[key]}`") for key in _SETTINGS if key in config.trl),
-        *([("LoRA", f"`{config.model.lora}`")] if config.model.lora is not None else []),
-        ("seed, processes", f"{config.run_seed}, {processes}"),
-    ]
-
-
-def _data(sources: Mapping[str, DataSource]) -> str:
-    texts = []
-    for source in sources.values():
-        name = f"generator {source.generator}"
-        if source.path is not None:
-            path = source.path if _is_hub_id(source.path) else Path(source.path).name
-            name = " ".join(filter(None, (path, source.config_name, source.split)))
-        texts.append(f"`{name}`")
-    return "; ".join(texts)

@@ -1,7 +1,6 @@
 """The policy of a checkpoint, as the trainer held it: whole, with its adapter, or put together from shards."""
 
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +59,13 @@ def _adapted(source: Source, base: str) -> Any:
             f"{base} holds other weights than {source.run.path} was trained on, and merged into them the adapter would "
             "be another policy. Bring those weights back, or say with --base where they are now."
         )
-    try:
-        policy = AutoModelForCausalLM.from_pretrained(
-            base,
-            revision=model.revision,
-            dtype=model.dtype or "float32",  # TRL's default
-            trust_remote_code=model.trust_remote_code,
-            **{name: value for name, value in loading.items() if value is not None},
-        )
-    except (OSError, ValueError) as error:
-        raise _unopened(base, error) from error
+    policy = AutoModelForCausalLM.from_pretrained(
+        base,
+        revision=model.revision,
+        dtype=model.dtype or "float32",  # TRL's default
+        trust_remote_code=model.trust_remote_code,
+        **{name: value for name, value in loading.items() if value is not None},
+    )
     if model.quantization is not None:
         policy = policy.dequantize()
     return PeftModel.from_pretrained(policy, source.checkpoint)
@@ -82,14 +78,11 @@ def _assembled(source: Source, base: str) -> Any:
     checkpoint, model = source.checkpoint, source.config.model
     if model.lora is not None:
         raise Refusal(
-            f"{checkpoint} holds the shards of a model with a LoRA adapter, and no adapter_model.safetensors. Go on "
-            "from it with the launcher that wrote it, for one step and with whole weights (FSDP: "
-            "fsdp_state_dict_type: FULL_STATE_DICT; ZeRO-3: zero3_save_16bit_model: true), and export that checkpoint."
+            f"{checkpoint} holds the shards of a model with a LoRA adapter, and no adapter_model.safetensors. Resume "
+            "it for one step with whole weights (FSDP: fsdp_state_dict_type: FULL_STATE_DICT; ZeRO-3: "
+            "zero3_save_16bit_model: true), and export that checkpoint."
         )
-    try:
-        config = AutoConfig.from_pretrained(base, revision=model.revision, trust_remote_code=model.trust_remote_code)
-    except (OSError, ValueError) as error:
-        raise _unopened(base, error) from error
+    config = AutoConfig.from_pretrained(base, revision=model.revision, trust_remote_code=model.trust_remote_code)
     weights = _zero_weights(checkpoint) if source.form == "zero" else _fsdp_weights(checkpoint)
     policy = AutoModelForCausalLM.from_config(config, dtype=next(iter(weights.values())).dtype)
     missing, unexpected = policy.load_state_dict(weights, strict=False)
@@ -104,12 +97,6 @@ def _assembled(source: Source, base: str) -> Any:
 
 
 def _zero_weights(checkpoint: Path) -> dict[str, Any]:
-    if find_spec("deepspeed") is None:
-        raise Refusal(
-            f"{checkpoint} holds the shards of DeepSpeed's ZeRO, which take DeepSpeed to be put together. Install it "
-            '(pip install -e ".[deepspeed]" -c constraints.txt) and export again. By hand:\n'
-            f"  python {checkpoint / 'zero_to_fp32.py'} {checkpoint} {checkpoint} --safe_serialization"
-        )
     from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
 
     weights: dict[str, Any] = get_fp32_state_dict_from_zero_checkpoint(str(checkpoint))
@@ -125,10 +112,3 @@ def _fsdp_weights(checkpoint: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=checkpoint.parent) as folder:
         merge_fsdp_weights(str(shards), folder, safe_serialization=True)
         return {name: value for file in Path(folder).glob("*.safetensors") for name, value in load_file(file).items()}
-
-
-def _unopened(base: str, error: Exception) -> Refusal:
-    return Refusal(
-        f"{base!r} cannot be opened: {str(error).splitlines()[0]} Say with --base where the model that was trained "
-        "lies now, or what its hub id is."
-    )

@@ -1,6 +1,5 @@
 """Faults planted in real runs of a tiny policy, found by the live rules and in the log that the run leaves."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.lab.doctor.callback import Doctor
 from evenkeel.trainer.lab.doctor.readers import read
 from evenkeel.trainer.lab.doctor.rules import Examination
-from evenkeel.trainer.run.callbacks.idle_batches import IDLE
 from tests.trainer.training import train
 
 
@@ -40,7 +38,7 @@ def test_it_is_said_once_at_its_step_and_found_in_the_log(
 ) -> None:
     settings, expected = PLANTED[fault]
     said: list[str] = []
-    trainer = train(trainer_class, tiny_model, tmp_path, callbacks=[Doctor(Counter(), said.append)], **settings)
+    trainer = train(trainer_class, tiny_model, tmp_path, callbacks=[Doctor(said.append)], **settings)
     live = {line.split(": ")[2] for line in said}
     first = {name: f"step {step}: " for name, step in expected.items()}
     assert all(any(line.startswith(start) for line in said) for start in first.values()), said
@@ -51,11 +49,8 @@ def test_it_is_said_once_at_its_step_and_found_in_the_log(
     assert len(found) == len(said)
 
 
-def test_a_sound_run_is_left_in_peace_and_so_is_what_idle_batches_says(tiny_model: Path, tmp_path: Path) -> None:
+def test_a_sound_run_is_left_in_peace(tiny_model: Path, tmp_path: Path) -> None:
     said: list[str] = []
     long_enough = {"max_completion_length": 24, "max_steps": 6, "learning_rate": 1e-4}
-    train(RLVRTrainer, tiny_model, tmp_path, callbacks=[Doctor(Counter(), said.append)], **long_enough)
-    counted = Doctor(Counter({IDLE: 5}), said.append)
-    train(RLVRTrainer, tiny_model, tmp_path, callbacks=[counted], reward=equal_rewards, max_steps=6)
+    train(RLVRTrainer, tiny_model, tmp_path, callbacks=[Doctor(said.append)], **long_enough)
     assert said == []
-    assert {finding.rule.name for _, finding in counted.waiting} >= {"nothing-trained", "dead-groups"}

@@ -68,7 +68,6 @@ def test_without_network_and_offline_the_export_is_still_there_and_how_to_go_on_
     for environment in ({}, {"HF_HUB_OFFLINE": "1"}):
         result = pushed(folder, "http://127.0.0.1:9", **environment)
         assert result.returncode == 1
-        assert "cannot be reached" in result.stderr
         assert f"hf upload someone/model {folder} --private" in result.stderr
         assert "Traceback" not in result.stderr
     assert json.loads((folder / "config.json").read_text()) == {}
