@@ -107,24 +107,16 @@ class Judging:
         Raises:
             ValueError: a reward is infinite, or too large to be summed.
         """
-        infinite = rewards_per_function.isinf()
-        if infinite.any():
-            names = [name for name, bad in zip(self.names, infinite.any(0).tolist(), strict=True) if bad]
-            raise ValueError(
-                f"The reward of {', '.join(names)} is infinite for {int(infinite.any(1).sum())} of "
-                f"{len(rewards_per_function)} completions; one of them would make every advantage of its group "
-                "meaningless. Return a finite number, or None where no judgement is possible."
-            )
         weighted = rewards_per_function * self.weights.to(rewards_per_function.device)
         too_large = (rewards_per_function.abs() > LARGEST_SCORE) | (weighted.abs() > LARGEST_SCORE)
         if too_large.any():
             columns = zip(self.names, rewards_per_function.T, too_large.T, strict=True)
             named = [f"{name} ({values[bad][0].item():g})" for name, values, bad in columns if bad.any()]
             raise ValueError(
-                f"The reward of {', '.join(named)} is beyond ±{LARGEST_SCORE:g}, by itself or with its weight, for "
-                f"{int(too_large.any(1).sum())} of {len(rewards_per_function)} completions; sums of squares of such "
-                "numbers are none in float32, and every advantage would be 0. Return a smaller number, as only "
-                "differences within a group count, or give it a smaller weight."
+                f"The reward of {', '.join(named)} is infinite or beyond ±{LARGEST_SCORE:g}, by itself or with its "
+                f"weight, for {int(too_large.any(1).sum())} of {len(rewards_per_function)} completions: their squares "
+                "overflow float32, and every advantage would be 0. Return smaller numbers, None where no score is "
+                "possible, or give it a smaller weight."
             )
 
 

@@ -191,16 +191,12 @@ class Loss:
         scale = found.get(_COEFFICIENT, 1.0)
         if part is not None and abs(scale - 1) > NOTABLE_CHANGE and not self._has_warned:
             self._has_warned = True
-            later = 1 - self.schedule.accumulated / self.schedule.steps_per_generation
-            kept = f"{later:.0%} of the rows are first trained by then and keep the scored π_old; " * (later > 0)
             self.ranks.warn(
                 f"Rounding alone would make coefficient {part.name!r} {scale:.3g} times as large on average: log π in "
                 f"the first training pass and in the pass that scored π_old differ by {found[_NOISE]:.2g} a token, "
-                "though the weights are the same. In that pass π_old is therefore taken from the pass itself. The "
-                f"later optimizer steps of a rollout batch train as with another learning rate ({kept}log π is rounded "
-                "anew in each). If the coefficient multiplies over the tokens of a response, write its geometric form "
-                "(weight: geometric for dfpo_min_replace, dfpo_orthogonal and trajectory_ratio, ratio: geometric for "
-                "topr); or train each rollout batch in one optimizer step, or compute in float32."
+                "though the weights are the same. The first pass therefore takes π_old from itself; the later "
+                "optimizer steps of a rollout batch train as with another learning rate. Write a coefficient's "
+                "geometric form, train each rollout batch in one optimizer step, or compute in float32."
             )
         return found
 

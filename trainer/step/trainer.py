@@ -828,15 +828,6 @@ def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
     )
 
 
-_INSTEAD: dict[Option, str] = {
-    "microbatches": "Micro-batches stay as TRL cuts them",
-    "shared_prompts": "Each row computes its own prompt",
-    "skip_old_logps": "π_old is scored in a pass of its own",
-    "generation": "Completions are generated as TRL does",
-    "overlap_generation": "Nothing is generated during training",
-}
-
-
 def is_taken(settings: Settings, ranks: Ranks, option: Option) -> bool:
     """Whether the option of `Speed` is taken; where one is asked for and a rule gives it up, its reasons are a warning.
 
@@ -849,5 +840,5 @@ def is_taken(settings: Settings, ranks: Ranks, option: Option) -> bool:
         wanted = wanted and (asked is True or speed.microbatches == "planned")
     problems = problems_of(settings, option) if wanted else []
     if problems and asked is not None:
-        ranks.warn(f"{_INSTEAD[option]}: {'; '.join(problems)}.")
+        ranks.warn(f"{option} stays TRL's: {'; '.join(problems)}.")
     return wanted and not problems

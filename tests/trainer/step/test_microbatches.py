@@ -119,7 +119,7 @@ def check(trainer: RLVRTrainer, *, dead: str = "half", fewer: float = 0.85) -> N
 )
 def test_every_loss_type(tiny_model, tmp_path: Path, loss_type, beta):
     if (loss_type, beta) == ("bnpo", 0.04):
-        with pytest.warns(UserWarning, match="stay as TRL cuts them: loss_type 'bnpo' with beta = 0.04"):
+        with pytest.warns(UserWarning, match="microbatches stays TRL's: loss_type 'bnpo' with beta = 0.04"):
             assert trainer_with(tiny_model, tmp_path, loss_type=loss_type, beta=beta).parts.microbatches.planner is None
         return
     trainer = trainer_with(tiny_model, tmp_path, loss_type=loss_type, beta=beta, num_iterations=2)

@@ -30,7 +30,7 @@ from evenkeel.trainer.step.packing import (
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.scoring import labelled_positions_only
 from tests.trainer.step.test_microbatches import check, trainer_with
-from tests.trainer.training import PROMPTS, digit_reward, ours, result_of_two_processes
+from tests.trainer.training import PROMPTS, digit_reward, ours
 
 CPU = torch.device("cpu")
 SHARED = {"microbatches": "planned", "shared_prompts": True, "verify_steps": 0}
@@ -270,7 +270,7 @@ def test_a_wrong_layout_falls_back_to_trls_cut(tiny_model, tmp_path: Path, monke
 )
 def test_a_model_that_cannot_share_computes_each_rows_prompt(tiny_model, tmp_path: Path, change, reason: str):
     model = AutoModelForCausalLM.from_pretrained(tiny_model, config=_changed(tiny_model, change))
-    with pytest.warns(UserWarning, match=f"Each row computes its own prompt: .*{reason}"):
+    with pytest.warns(UserWarning, match=f"shared_prompts stays TRL's: .*{reason}"):
         trainer = RLVRTrainer(
             model,
             digit_reward,
@@ -286,36 +286,3 @@ def test_a_model_that_cannot_share_computes_each_rows_prompt(tiny_model, tmp_pat
 def _changed(folder: Path, change: dict[str, Any]) -> Any:
     config = AutoConfig.from_pretrained(folder).to_dict()
     return Qwen3Config(**{**config, "layer_types": None, **change})
-
-
-TWO_PROCESSES = """
-import sys, json
-from pathlib import Path
-from evenkeel.trainer import RLVRTrainer
-from tests.trainer.training import max_difference, moved, train
-
-model, output = Path(sys.argv[1]), Path(sys.argv[2])
-settings = dict(
-    per_device_train_batch_size=8, gradient_accumulation_steps=2, max_steps=4, optim="sgd", learning_rate=1.0,
-    max_completion_length=4, loss_type="dapo", beta=0.02,
-)
-runs = []
-for name, speed in (("trl", {}), ("shared", dict(microbatches="planned", shared_prompts=True))):
-    runs.append(train(RLVRTrainer, model, output / name, strategies=speed, **settings))
-packed = runs[1].parts.microbatches._planned
-assert runs[1].parts.microbatches.planner is not None
-shared = any("packing" in batch for batch in packed)
-found = runs[0].accelerator.gather_for_metrics([[max_difference(*runs), moved(runs[0], model), shared]], True)
-if runs[0].accelerator.is_main_process:
-    (output / "result.json").write_text(json.dumps(found))
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_train_the_same_weights(tiny_model, tmp_path: Path):
-    ranks = result_of_two_processes(TWO_PROCESSES, tiny_model, tmp_path, 500)
-    assert len(ranks) == 2
-    assert any(shared for *_, shared in ranks)
-    for difference, moved_by, _ in ranks:
-        assert moved_by > 1e-2
-        assert difference < 1e-4

@@ -170,7 +170,7 @@ def test_a_reward_that_cannot_be_summed_is_refused_by_name_and_value(tiny_model,
     def huge(completions: list[Any], **_: Any) -> list[float]:
         return [value, *([0.0] * (len(completions) - 1))]
 
-    with pytest.raises(ValueError, match=rf"reward of huge \({re.escape(format(value, 'g'))}\) is beyond ±1e\+12"):
+    with pytest.raises(ValueError, match=re.escape(f"huge ({value:g})")):
         ours(tiny_model, tmp_path, reward=huge, reward_weights=[weight])
 
 

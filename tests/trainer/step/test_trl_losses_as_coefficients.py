@@ -1,4 +1,4 @@
-"""Strategies that redo what TRL ships: each token of a real model receives the same gradient."""
+"""What TRL's losses multiply each token of a real model by, and strategies that redo what TRL ships."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio, symmetric_clip
 from evenkeel.trainer.algorithms.coefficients.soft_gates import sapo, vespo
+from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from evenkeel.trainer.algorithms.token_weights.entropy import top_entropy
 from tests.trainer.training import PROMPTS, digit_reward
 
@@ -45,9 +46,7 @@ def trl_trainer(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> T
     return trainer
 
 
-def applied_by_trl(trainer: TokenGradients, loss_type: str, spread: float):
-    """log ρ, and what TRL's loss multiplies each token's ``A ∇log π`` by, up to its denominator, π having moved."""
-    trainer.loss_type = loss_type
+def batch_on(device: torch.device) -> dict[str, torch.Tensor]:
     batch = {
         "prompt_ids": torch.full((4, 2), 3),
         "prompt_mask": torch.ones(4, 2, dtype=torch.long),
@@ -56,13 +55,34 @@ def applied_by_trl(trainer: TokenGradients, loss_type: str, spread: float):
         "advantages": ADVANTAGES,
         "num_items_in_batch": MASK.sum(),
     }
-    batch = {name: value.to(trainer.accelerator.device) for name, value in batch.items()}
+    return {name: value.to(device) for name, value in batch.items()}
+
+
+def applied_by_trl(trainer: TokenGradients, loss_type: str, spread: float, level: str = "token"):
+    """log ρ, and what TRL's loss multiplies each token's ``A ∇log π`` by, up to its denominator, π having moved."""
+    trainer.loss_type, trainer.importance_sampling_level = loss_type, level
+    batch = batch_on(trainer.accelerator.device)
     trainer._compute_loss(trainer.model, batch)
     moved = spread * torch.randn(4, 5, generator=torch.Generator().manual_seed(3))
     batch["old_per_token_logps"] = trainer.token_logps.detach() - moved.to(trainer.accelerator.device)
     trainer._compute_loss(trainer.model, batch).backward()
     log_ratio = trainer.token_logps.detach() - batch["old_per_token_logps"]
     return log_ratio.cpu(), -trainer.token_logps.grad.cpu() / ADVANTAGES[:, None]
+
+
+@pytest.mark.parametrize("level", ["token", "sequence"])
+@pytest.mark.parametrize("loss_type", sorted(PER_SEQUENCE_MEAN | ONE_DENOMINATOR))
+def test_a_response_weighs_what_trls_loss_gives_it(trl_trainer, loss_type, level):
+    _, applied = applied_by_trl(trl_trainer, loss_type, 0.0, level)
+    expected = loss_sequence_weights(loss_type, LENGTHS)[:, None] * MASK
+    torch.testing.assert_close(applied / applied.sum(), expected / expected.sum(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("loss_type", "expected"), [("dapo", [2.0, 0.5, 0.0, 1.0]), ("grpo", [0.5, 0.5, 0.0, 0.125])])
+def test_a_sequence_ratio_multiplies_the_weight(loss_type, expected):
+    ratio = torch.tensor([2.0, 0.5, 3.0, 1.0])
+    found = loss_sequence_weights(loss_type, torch.tensor([4, 1, 0, 8]), ratio)
+    torch.testing.assert_close(found, torch.tensor(expected))
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.1, 0.7])
