@@ -10,7 +10,7 @@ The rules, where one has to be chosen:
 - An expression is to be as simple as the gold: `as_simple`.
 - A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
 - Two units must be the same; what holds π is in radians. Percent: ``12.5%`` equals ``12.5`` and ``0.125``; a gold
-  ``12.5`` without the sign takes ``12.5%`` above 1.
+  ``12.5`` without the sign takes ``12.5%`` between 1 and 200.
 - Order counts in brackets ``( )`` and does not in braces or in a list. A list is neither a point nor a vector, unless
   it names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else in the order in
   which such names are given (neighbours in the alphabet, numbered ones, (r, θ)), and others in the order written. A
@@ -21,7 +21,7 @@ The rules, where one has to be chosen:
   they must be the same. ``x^2 = 5``, ``2x = 5`` and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is
   not ``x = -2``. The letter of a choice is such a name too: ``(C) 12`` is C, and 12.
 - A sentence with mathematics in it wants its words, each and in order; only the mathematics may be written otherwise.
-- "For all x" and ", k ∈ ℤ" may be left out, "for some x" may not; two different sets are two answers.
+- "For all x" and ", k ∈ ℤ" may be left out, "for some x" and ", x ∈ ℤ" may not; two different sets are two answers.
 """
 
 import re
@@ -33,8 +33,6 @@ from typing import TypeAlias, TypeVar
 from evenkeel.rewards.verifiers.math_answer.forms import (
     About,
     BasedNumber,
-    Case,
-    Cases,
     Congruence,
     Expression,
     Form,
@@ -68,6 +66,7 @@ _NUMERIC_FRACTION = re.compile(r"\\frac\{ ?\d+ ?\}\{ ?\d+ ?\}")  # as simple as 
 _ROOT_OF_INTEGER = re.compile(r"\\sqrt\{ ?(\d{1,9}) ?\}")
 _ROOT_OF_ROOT = re.compile(r"\\sqrt(?:\[\d+\])?\{ ?\\sqrt")
 _POLYNOMIAL = re.compile(r"(?:[a-zA-Z\d ()+-]|\^ ?\{?\d\}?)+")
+_NEEDLESS_BRACKETS = re.compile(r"(\^|\\[a-z]+(?:_\d)?) ?[({](\\?\w+)[)}](?! ?[\^{])")
 _BRACKET = re.compile(r"\([^()]*\)")
 _KINDS = tuple(frozenset(kind.split()) for kind in NOTATION["kinds of functions"])
 
@@ -94,6 +93,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             domains, letters = ({getattr(form, of) for form in quantified} for of in ("domain", "letter"))
             for_some = "some" in str(domains) and (len(domains) > 1 or len(quantified) < 2)
             if for_some or len(domains - {""}) > 1 or len(letters - {""}) > 1:
+                return False
+            if len(quantified) < 2 and not _is_understood(quantified[0]):
                 return False
             value, other = (form.value if isinstance(form, Quantified) else form for form in (gold, answer))
             return same(value, other, algebra)
@@ -147,8 +148,6 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return same_ratio(f"{gold.value.numerator}:{gold.value.denominator}", answer.text)
         case (Measures(), Measures() | Number()) | (Number(), Measures()):
             return _total_of(gold) == _total_of(answer)
-        case Cases(), Cases():
-            return _same_cases(gold, answer, algebra)
         case Number(unit=""), Congruence(residues=(residue,)):
             return gold.value == residue and 0 <= residue < answer.modulus
         case (Congruence(), _) | (Quantified(), Congruence()):
@@ -164,6 +163,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return gold.sign == answer.sign and _same_in_any_order(pieces[0], pieces[1], algebra)
         case Interval(left_closed=False, right_closed=False), Row(is_vector=False):
             return _same_in_order(gold.ends, answer.items, algebra)
+        case Row(items=(Number() as left, Number() as right)), Interval() if left.value >= right.value:
+            return False
         case Row(is_vector=False), Interval(is_pair=True):
             return _same_in_order(gold.items, answer.ends, algebra)
         case Interval(), Interval():
@@ -184,6 +185,15 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return sorted(map(repr, items)) == [repr(Words(letter)) for letter in sorted(letters.upper())]
     row, other_row = _as_row(gold), _as_row(answer)
     return row is not None and other_row is not None and _same_in_order(row, other_row, algebra)
+
+
+def _is_understood(quantified: Quantified) -> bool:
+    """Whether a domain may be left out: ℝ, ℤ of a letter that only counts, ℕ of an index n."""
+    name = quantified.value.name if isinstance(quantified.value, Named) else ""
+    domain, letter = quantified.domain, quantified.letter
+    if name == letter:
+        return domain in ("", "R", "C")
+    return domain in ("", "R", "C", "R+") or letter == "n" or (domain == "Z" and letter not in name)
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:
@@ -308,7 +318,7 @@ def _as_equation(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None
 def _same_sides(gold: Relation, answer: Relation) -> bool:
     """Whether an equation between numbers is the same one, perhaps turned round: every true one is as true."""
     sides, others = (
-        [without_spaces(re.sub(r"[(){}]", " ", side)).strip() for side in (relation.left, relation.right)]
+        [without_spaces(_NEEDLESS_BRACKETS.sub(r"\1 \2", side)).strip() for side in (relation.left, relation.right)]
         for relation in (gold, answer)
     )
     turned = gold.sign in ("=", "\\ne") and not all(side.isdigit() for side in sides)  # neither 5 = 6 nor 6 = 5
@@ -383,7 +393,10 @@ def same_number(gold: Number, answer: Number) -> bool:
     if gold.unit == PERCENT and not answer.unit:
         return answer.value in (gold.value, gold.value / 100)
     if answer.unit == PERCENT and not gold.unit:
-        return gold.value == answer.value / 100 or (gold.value == answer.value and abs(gold.value) > 1)
+        may_be_percent = 1 < gold.value <= 200 and not gold.is_fraction
+        return gold.value == answer.value / 100 or (gold.value == answer.value and may_be_percent)
+    if answer.unit == DEGREE and not gold.unit and gold.is_fraction:
+        return False
     return compatible(gold.unit, answer.unit) and gold.value == answer.value
 
 
@@ -464,16 +477,6 @@ def as_equation(form: Form) -> Relation | None:
     return None
 
 
-def _same_cases(gold: Cases, answer: Cases, algebra: AlgebraJudge) -> bool | None:
-    """Whether each case of one has its case in the other, in any order."""
-
-    def same_piece(one: Case, other: Case) -> bool | None:
-        condition = one.condition == other.condition or same(one.condition, other.condition, algebra)
-        return condition and same(one.value, other.value, algebra)
-
-    return _paired(gold.pieces, answer.pieces, same_piece)
-
-
 def _as_congruence(form: Form) -> Congruence | None:
     """``7k + 3`` and ``3 + 7k, k \\in \\mathbb{Z}``, of any letter, as the congruence that they solve."""
     if isinstance(form, Congruence):
@@ -513,7 +516,7 @@ def _same_time(gold: str, answer: str) -> bool:
     one, other = _CLOCK.fullmatch(gold), _CLOCK.fullmatch(answer)
     if one is None or other is None or one["minute"] != other["minute"]:
         return False
-    known = [match["half"] is not None or int(match["hour"]) > 12 or match["hour"] == "00" for match in (one, other)]
+    known = [match["half"] is not None or int(match["hour"]) > 12 or int(match["hour"]) == 0 for match in (one, other)]
     if all(known):
         return _hour(one) == _hour(other)
     return not known[0] and int(one["hour"]) % 12 == int(other["hour"]) % 12 and int(other["hour"]) <= 12

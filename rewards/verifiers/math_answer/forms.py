@@ -160,21 +160,6 @@ class Union:
 
 
 @dataclass(frozen=True)
-class Case:
-    """A value and the condition under which it is taken; "otherwise" where the others leave it."""
-
-    value: "Form"
-    condition: "Form"
-
-
-@dataclass(frozen=True)
-class Cases:
-    """A function by cases."""
-
-    pieces: tuple[Case, ...]
-
-
-@dataclass(frozen=True)
 class Congruence:
     """Integers of these residues: ``1, 3 \\pmod{8}``."""
 
@@ -224,7 +209,7 @@ def unreadable_part(form: object) -> str:
 
 
 _Value: TypeAlias = Number | About | Worked | Quantified | Expression | Words | BasedNumber | Named | Relation
-_Several: TypeAlias = Listing | Row | Matrix | Interval | Union | Cases | Congruence | Measures
+_Several: TypeAlias = Listing | Row | Matrix | Interval | Union | Congruence | Measures
 Form: TypeAlias = _Value | _Several | Prose | Unreadable
 
 INFINITY, MINUS_INFINITY = Words("infinity"), Words("-infinity")

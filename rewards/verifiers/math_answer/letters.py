@@ -78,6 +78,7 @@ _CONSTANT = re.compile(r"[cCkKAB](?:_[1-9])?")
 _NUMBERED_CONSTANT = re.compile(r"[cC]_[1-9]")
 _ADDED_CONSTANT = re.compile(r"(?:^|[+=-]) ?([cK])(?= ?[+-]| ?$)|(?<![A-Za-z\\])(c)(?= ?e ?\^)")
 _TWO_SOLUTIONS = re.compile(r"(?<![A-Za-z\\])([AB]) ?(?:e ?\^|\\(?:cos|sin|cosh|sinh|ln)(?![a-z]) ?\(?\d*[xt])")
+_INTEGRATED = re.compile(r"\+ ?C ?$|^ ?C ?\+|(?:^|=) ?C ?e ?\^")
 _ONE_CAPITAL = re.compile(r"(?<![A-Za-z\\}])(?<!\\sin )(?<!\\cos )(?<!\\tan )(?<!\()C(?![A-Z_^(])")
 _FUNCTION = re.compile(r"\\(?:ln|log|sin|cos|tan|sec|arctan|arcsin|sinh|cosh|tanh|exp|sqrt)(?![a-z])|e ?\^")
 _SQUARE = re.compile(r"(?<!\\sqrt)(?<!\\sqrt )\[([^\[\]()]+)\]")  # [x] may be a floor
@@ -256,7 +257,9 @@ def renamed_constants(gold: str, wanted: set[str], written: set[str]) -> list[di
     ours = sorted((numbered or (pair if len(pair) == 2 else single)) & wanted)
     others = wanted - set(ours)
     theirs = sorted(name for name in written - others if _CONSTANT.fullmatch(name))
-    if not ours or len(ours) != len(theirs) or not _solves(gold, others) or (ours[0] in "cK" and theirs != ["C"]):
+    if not ours or len(ours) != len(theirs) or not _solves(gold, others) or (ours == theirs and not numbered):
+        return []
+    if len(ours) == 1 and not (theirs in (["C"], ["c"]) or (ours == ["C"] and _INTEGRATED.search(gold))):
         return []
     return [dict(zip(order, ours, strict=True)) for order in permutations(theirs)]
 

@@ -3,7 +3,7 @@
 import re
 from itertools import dropwhile
 
-from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT, matching_end
+from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT
 
 _GREEK = "|".join([*(name for name in NOTATION["greek"] if name != "pi"), "varphi", "ell"])
 _LETTER = rf"(?:[A-Za-z]|\\(?:{_GREEK}))"
@@ -41,7 +41,11 @@ _FACTOR = re.compile(
 )
 _TERMS = re.compile(rf"(?:(?>[+-]? ?(?:10+ ?)?|\\cdot ){_FACTOR.pattern}(?: ?\^ ?\d)?+ ?)++")
 _QUOTIENT = re.compile(r"\\frac ?\{(.{1,20})\} ?\{(.{1,20})\}|([^/]{1,20})/([^/]{1,20})")
-_LIMIT = re.compile(r"\\(?:lim|sum|prod|int)(?![a-zA-Z]).{1,60}")
+_LIMIT = re.compile(  # of what only the question knows, f(x) or a_n
+    r"\\(?:lim|sum|prod|int)(?![a-zA-Z])(?: ?[_^] ?(?:\{[^{}]*\}|\w))* ?"
+    r"(?:(?=.*(?<![\\a-z])[a-hA-Z] ?(?:_|\()).{1,60}|[fgh])"
+)
+_COMPUTED = re.compile(r"\\[a-z]+ ?\([\d, ]+\)")
 _INTRODUCTION = re.compile(
     rf"\\text ?\{{(?P<start>[^{{}}]*)\}} ?(?P<name>{_CORE}{_INDEX}?) ?\\text ?\{{(?P<end> *(?:is|are|equals)) *\}}"
     rf"|\\text ?\{{(?P<of>[^{{}}]*(?:of|{'|'.join(NOTATION['introductions']['extremes'].split())})) *\}}"
@@ -55,13 +59,22 @@ _IN_WORDS = {
     name: frozenset(words if isinstance(words, list) else words.split())
     for name, words in NOTATION["introductions"].items()
 }
+COUNTED_NOUNS: dict[str, str] = {
+    **{word + "s": word for word in NOTATION["counted"]["plural"].split()},  # 16 square, 5 prime would say more
+    **{
+        form: word
+        for word in NOTATION["counted"][""].split()
+        for form in (word, word + "s", re.sub("(?<=[sxzo])$|(?<=[cs]h)$", "es", word), re.sub("y$", "ies", word))
+    },
+    **{form: word for word, forms in NOTATION["counted"]["irregular"].items() for form in (word, *forms.split())},
+}
+ADJECTIVES = frozenset(NOTATION["counted"]["adjective"].split())
+_QUANTITY = _IN_WORDS["quantities"] | _IN_WORDS["adjectives"]
+_OF_WHAT = (_QUANTITY | _IN_WORDS["links"] | _IN_WORDS["clauses"] | COUNTED_NOUNS.keys() | ADJECTIVES) - {
+    "value",
+    "values",
+}
 _PHRASES = re.compile(rf"\b(?:{'|'.join(NOTATION['introductions']['phrases'])})\b")
-_SENTENCE = re.compile(
-    rf"(?:[a-z'-]+ ){{1,2}}(?:\d+ )?(?:[a-z'-]+ )*?(?:can (?!be )[a-z]+|[a-z]+ed|is|are|was|were"
-    rf"|{'|'.join(NOTATION['introductions']['happens'].split(','))})",
-    re.IGNORECASE,
-)
-_COUNT_IN_WORDS = re.compile(r"(\\text ?\{[^{}\d]*?) ?\} ?(\d+) ?\\text ?\{([ snrt][^{}\d]*\} ?)(?=[-\d({]|\\[^ct])")
 _BEFORE_A_VALUE = re.compile(r"(?<=[a-z]) (?=(?:\\?\$ ?)?-?\d)")
 _ORDINAL = re.compile(r"\b\d+(?:st|nd|rd|th)\b|\b\d+ (?=[a-z]+s\b)")
 _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
@@ -90,6 +103,7 @@ _KINDS = {"real": "R", "integer": "Z", "natural": "N", "positive": "N+", "non": 
 FUNCTIONS = frozenset(NOTATION["functions"].split())
 NUMBERS: dict[str, int] = NOTATION["numbers"]
 _SAID_IN_SHORT = {"dne": "does not exist"}
+_ARTICLE = re.compile(r"^(?:An?|The) (?=\w)|(?<!\S)(?:an?|the) ")
 _SHORT_WORDS = frozenset({"no", "on", "up"})
 _TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?")
 _VERDICTS: dict[str, str] = {
@@ -102,7 +116,8 @@ _NO_WORDS = re.compile(r"[\\=<>^_{}+*/|,;\[\]]")
 
 def is_name(text: str) -> bool:
     """Whether ``text`` names a value and is not an expression to solve for something: ``x^2`` and ``2x`` do not."""
-    return _NAME.fullmatch(text.strip()) is not None or _RATIO.fullmatch(text.strip()) is not None
+    text = text.strip()
+    return bool(_NAME.fullmatch(text) or _RATIO.fullmatch(text)) and not _COMPUTED.fullmatch(text)
 
 
 def is_asked_for(text: str) -> bool:
@@ -132,9 +147,7 @@ def squeezed(text: str) -> str:
         *re.findall(r"[A-Z]{2,4}|(?<=_\{)[a-z]+", name),
         *(named if "_" in name else ()),
     ]
-    doubtful = any(_IN_WORDS["denied"] & set(words.lower().split()) for words in beside) or not (
-        "_" in name or all(map(name_a_quantity, named))
-    )
+    doubtful = any(denies(words) for words in beside) or not ("_" in name or all(map(name_a_quantity, named)))
     squeezed_text = re.sub(r"^\|([A-Z]{2})\|$", r"\1", re.sub(r"\\text|\\(?=max|min)|[\s{}]", "", text))
     return _DOUBTFUL + squeezed_text if doubtful else squeezed_text
 
@@ -147,14 +160,21 @@ def is_doubtful(name: str) -> bool:
 def name_a_quantity(words: str) -> bool:
     """Whether ``words`` name what a value is of, and say nothing else of it: "the area of the circle is", "so we get".
 
-    Any words may stand there but those that deny the value or change it, and what is said of an answer.
+    All words have to be known: a quantity, and behind "of" and its like other quantities, what is counted and letters.
     """
-    found = _without_connectives(re.sub(r"['’]s\b", "", words))
+    found = _without_connectives(re.sub(r"['’]s\b|(?<=[a-z]) (?!NO|OR|IF)[A-Z]{2}\b", "", words))
     while found and found[-1] in _IN_WORDS["after"]:
         found = found[:-1]
     if _ANSWER & set(found):
         return set(found) <= _ANSWER | _IN_WORDS["of answers"]  # not the sum of the answer and one
-    return not denies(" ".join(found)) and not (found and found[-1] in _IN_WORDS["operations"])
+    end = next((index for index, word in enumerate(found) if word not in _QUANTITY), len(found))
+    name, of = found[:end], found[end:]
+    if of and (
+        of[0] not in _IN_WORDS["links"]
+        or not all(word in _OF_WHAT or (len(word) == 1 and word.isalpha()) for word in of)
+    ):
+        return False
+    return not found or not _IN_WORDS["quantities"].isdisjoint(name)
 
 
 def _without_connectives(words: str) -> list[str]:
@@ -198,43 +218,36 @@ def without_introduction(text: str) -> str:
     """``text`` without "the answer is" and the like before it."""
     if inside := _INTRODUCED_TEXT.fullmatch(text):
         return inside[1]
-    joined = _with_value_apart(_COUNT_IN_WORDS.sub(r"\1 \2\3", text))
+    joined = _with_value_apart(text)
     introduction = _INTRODUCTION.match(joined)
     if introduction is None:
         return text
     if connective := introduction["connective"]:
-        says_something = bool(_without_connectives(connective)) and not _says_what_happens(connective)
+        says_something = bool(_without_connectives(connective))
     else:
         of = introduction["of"]
-        of = of and (f"{of} this" if of.endswith(" of") else of)
-        words = introduction["words"] or of or f"{introduction['start'] or ''} value {introduction['end'] or ''}"
+        of = of and of + (" x" if of.endswith(" of") else " number")
+        words = introduction["words"] or of or f"{introduction['start'] or ''} x {introduction['end'] or ''}"
         unfinished = words.split()[-1:] and words.split()[-1].lower() in _IN_WORDS["links"]
-        says_something = unfinished or not (name_a_quantity(words) or _says_what_happens(words))
+        says_something = unfinished or not name_a_quantity(words)
     rest = joined[introduction.end() :].strip()
-    if not says_something:
-        return rest
-    said = (introduction["connective"] or introduction["words"] or introduction["of"] or "?").strip(" .,:").lower()
-    if not rest.startswith("{") or said.split()[-1] not in _IN_WORDS["after"] or denies(said) or "answer" in said:
-        return text
-    end = matching_end(rest, 0)  # a box in the box, behind a sentence
-    return rest[1 : end - 1] + rest[end:]
-
-
-def _says_what_happens(words: str) -> bool:
-    """Whether ``words`` begin a sentence that a value ends: "The other 7 members scored", "She can make"."""
-    if _SENTENCE.fullmatch(words.strip()) is None or not _ANSWER.isdisjoint(re.findall("[a-z]+", words.lower())):
-        return False
-    return not denies(re.sub(r"\b(?:other )?\d+", "", words))
+    return text if says_something else rest
 
 
 def _with_value_apart(text: str) -> str:
-    r"""``\text{The pen costs 5}`` with its value behind the text."""
+    r"""``\text{The area is 5}`` with its value behind the text."""
     if sentence := TEXT.fullmatch(text):
         for space in _BEFORE_A_VALUE.finditer(sentence[1]):
             words, value = sentence[1][: space.start()], sentence[1][space.end() :]
-            if _says_what_happens(words) or (name_a_quantity(words) and words.split()[-1] in _IN_WORDS["after"]):
+            if name_a_quantity(words) and words.split()[-1] in _IN_WORDS["after"]:
                 return f"\\text{{{words}}} {value}"
     return text
+
+
+def names_what_is_counted(words: str) -> bool:
+    """Whether ``words`` are known nouns with their adjectives, which state nothing."""
+    *before, noun = words.lower().split()
+    return noun in COUNTED_NOUNS and all(word in COUNTED_NOUNS or word in ADJECTIVES for word in before)
 
 
 def denies(words: str) -> bool:
@@ -268,11 +281,12 @@ def words_in(text: str) -> str | None:
     r"""The words of a text in the spelling of `notation.normalise_latex`, in one spelling; ``None`` if there are none.
 
     ``\text{…}`` holds words; without it a run of letters is a word where it is not a product of variables by the look
-    of it: three letters or more, not in alphabetical order, no function's name. Case, articles, hyphens, full stops and
-    a plural's s do not count; the case of a single letter does.
+    of it: three letters or more, not in alphabetical order, no function's name. Case, articles and full stops do not
+    count; the case of a single letter does.
     """
     plain = " ".join(TEXT.sub(r" \1 ", text).split())
-    lowered = re.sub(r"(?<=[a-z] )A(?!\w)|(.)", lambda found: (found[1] or "").lower() or "A", plain)  # Team A
+    lowered = _ARTICLE.sub("", plain)
+    lowered = re.sub(r"(?<=[A-Za-z] )A(?!\w)|(.)", lambda found: (found[1] or "").lower() or "A", lowered)  # Team A
     lowered = " ".join(lowered.replace(".", "").split())
     lowered = re.sub(r"(?<=\d) to (?=\d)", ":", re.sub(r"^(\d{1,2}) ?(?=[ap]m$)", r"\1:00 ", lowered))
     lowered = _SAID_IN_SHORT.get(lowered, lowered)
@@ -288,11 +302,9 @@ def words_in(text: str) -> str | None:
     in_text = any(len(run) > 1 for content in TEXT.findall(text) for run in _RUN.findall(content))
     if not in_text and not any(_looks_like_a_word(run) for run in _RUN.findall(outside)):
         return None
-    words = [_without_plural(word) for word in re.sub(r"[-()']", " ", lowered).split()]
-    content = [word for word in words if word not in ("a", "an", "the")]
-    if (of := _OF_A_SERIES.fullmatch(" ".join(content))) and (verdict := of["verdict"]) in _VERDICTS:
-        return "|".join(filter(None, (_VERDICTS[verdict], of["before"] or of["behind"])))
-    return " ".join(content or words)
+    if (of := _OF_A_SERIES.fullmatch(lowered)) and of["verdict"] in _VERDICTS:
+        return "|".join((_VERDICTS[of["verdict"]], of["before"] or of["behind"] or "", of["test"] or ""))
+    return lowered
 
 
 def _looks_like_a_word(run: str) -> bool:
@@ -300,7 +312,3 @@ def _looks_like_a_word(run: str) -> bool:
     if low in _SHORT_WORDS:
         return True
     return len(low) >= 3 and low not in FUNCTIONS and list(low) != sorted(set(low))
-
-
-def _without_plural(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word

@@ -17,10 +17,13 @@ _COMMANDS = {command: spelling for spelling, commands in NOTATION["commands"].it
 TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
 UNIT_VECTOR = re.compile(r"\\hat\{(?P<axis>[ijk])\}")
 
-_RAISED = re.compile("[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ]+")
-_LOWERED = re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
+_SIGNS = [chr(code) for code in range(0x2200) if chr(code) != "º"]
+_SMALL = {
+    sign: re.compile(f"[{''.join(each for each in _SIGNS if unicodedata.decomposition(each).startswith(kind))}]+")
+    for sign, kind in {"^": "<super>", "_": "<sub>"}.items()
+}
 _FRACTION_SIGN = re.compile("[¼-¾⅐-⅞]")
-_INVISIBLE = re.compile(r"\\(?:left|right) ?\.|\\(?:text)?color ?\{[^{}]*\}|\\[hv]?phantom ?\{[^{}]*\}|(?:\\\\\s*)+$")
+_INVISIBLE = re.compile(r"\\(?:left|right) ?\.|\\(?:text)?color ?\{(?:red|blue|green)\}|(?:\\\\\s*)+$")
 _TIE = re.compile(r"(?<=[^\s$\\])~")  # ~5 is about five, 5~cm is 5 cm
 _UNIT_VECTORS = re.compile(r"\\(?:mathbf|boldsymbol|bm|hat|vec) ?\{(?:\\(?:mathbf|hat|vec) ?\{)?\\?([ijk])(?:math)?\}+")
 _DOTTED = re.compile(r"(\.\d*)\\dot ?\{?(\d)\}?(?!\d|\\)")
@@ -29,7 +32,7 @@ _DOLLARS = re.compile(r"\\.|(\$+)", re.DOTALL)
 _CURRENCY = re.compile(r"^[-(\s]*\$\s*[\d.]|\d\s*\$$")
 _ITEM = r"(?:\{ ?([\da-z][\da-z+-]*) ?\}|([\da-z]))"
 _CHOOSE = re.compile(
-    rf"(?<![A-Za-z\\])(?:C ?_ ?|\{{\}} ?_ ?){_ITEM} ?(?:\^|C ?_) ?{_ITEM}"  # C_5^2 and {}_5C_2
+    rf"(?<![A-Za-z\\])(?:C ?_ ?(?!\{{? ?[0-3] ?}}? ?\^)|\{{\}} ?_ ?){_ITEM} ?(?:\^|C ?_) ?{_ITEM}"  # C_5^2 and {}_5C_2
     rf"|(?<![A-Za-z\\])\{{?\}}? ?\^ ?{_ITEM} ?C ?_ ?{_ITEM}"
     r"|(?<![A-Za-z\\])C ?\( ?((?:\d+)?[kmnrN](?:[+-]\d+)?) ?, ?([\da-z+-]+) ?\)"
     r"|\{([^{}]*)\\choose(?![a-zA-Z])([^{}]*)\}"
@@ -50,7 +53,7 @@ _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z]))\s*")
 _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
 _TEXT_WITHOUT_WORDS = re.compile(r"\\text\s*\{\s*((?:[^{}a-zA-Z]*|[ie]|\([A-Z]\)))\s*\}")
 _DERIVATIVE = re.compile(  # \\frac{dy}{dx} is y'
-    r"\\frac ?\{ ?d(?: ?\^ ?\{? ?([23]) ?\}?)? ?([a-wyzA-Z]) ?\} ?\{ ?d ?x(?: ?\^ ?\{? ?[23] ?\}?)? ?\}"
+    r"\\frac ?\{ ?d(?: ?\^ ?\{? ?([23]) ?\}?)? ?([a-wyzA-Z]) ?\} ?\{ ?d ?x(?(1) ?\^ ?\{? ?\1 ?\}?) ?\}"
 )
 _CHINESE: dict[str, str] = NOTATION["chinese"]
 _CHINESE_WORD = "|".join(sorted(_CHINESE, key=len, reverse=True))
@@ -154,9 +157,9 @@ def _unwrapped(text: str) -> str:
 
 
 def _small_signs_spelled_out(text: str) -> str:
-    """``x¹⁰``, ``a₁`` and ``2⅗`` in LaTeX."""
-    text = _RAISED.sub(lambda run: f"^{{{unicodedata.normalize('NFKC', run[0])}}}", text)
-    text = _LOWERED.sub(lambda run: f"_{{{unicodedata.normalize('NFKC', run[0])}}}", text)
+    """``x¹⁰``, ``3ˣ``, ``a₁`` and ``2⅗`` in LaTeX."""
+    for sign, run in _SMALL.items():
+        text = run.sub(lambda found: f"{sign}{{{unicodedata.normalize('NFKC', found[0])}}}", text)  # noqa: B023
     return _FRACTION_SIGN.sub(
         lambda sign: "\\frac{{{}}}{{{}}}".format(*unicodedata.normalize("NFKC", sign[0]).split("⁄")), text
     )

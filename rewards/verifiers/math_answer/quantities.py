@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import factorial
 
 from evenkeel.rewards.verifiers.math_answer.forms import Form, Measures, Words
-from evenkeel.rewards.verifiers.math_answer.names import NUMBERS, denies, name_a_quantity
+from evenkeel.rewards.verifiers.math_answer.names import ADJECTIVES, COUNTED_NOUNS, NUMBERS, denies
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, balanced
 
 LARGEST_EXPONENT = 400
@@ -50,16 +50,6 @@ _NAMES = {
     spelling: name for name, others in NOTATION["units"].items() for spelling in (name, name + "s", *others.split())
 }
 _CURRENCIES: dict[str, str] = NOTATION["currencies"]
-_COUNTED: dict[str, str] = {
-    **{word + "s": word for word in NOTATION["counted"]["plural"].split()},  # 16 square, 5 prime would say more
-    **{
-        form: word
-        for word in NOTATION["counted"][""].split()
-        for form in (word, word + "s", word + "es", re.sub("y$", "ies", word))
-    },
-    **{form: word for word, forms in NOTATION["counted"]["irregular"].items() for form in (word, *forms.split())},
-}
-_ADJECTIVES = frozenset(NOTATION["counted"]["adjective"].split())
 _STUFF = "|".join(NOTATION["counted"]["stuff"].split())
 _NO_NAMES = {"unit", "units"}  # "5 units" says no more than "5"
 _WORD = r"[A-Za-z]+(?:'s)?\.?(?:\^-?[1-9])?"
@@ -70,12 +60,11 @@ _BEHIND = re.compile(
     r"|(?<=[a-z]) (?:(?P<later>later|from now)|(?P<earlier>(?:earlier|before|ago)(?: the [a-z ]+)?)|(?P<high>tall|high)"
     r"|(?P<old>old)(?: (?:in|on|at) [a-z ]+)?|(?P<long>long)|(?P<wide>wide)|(?P<deep>deep))$"
 )
-_COUNTABLE = re.compile(  # "dispatch plans", "questions correctly", "possibilities for it", "of the area"
-    r"(?:[a-z]+(?:-[a-z]+)* ){0,2}?(?P<what>[a-z]{3,}s)(?<!ss|us|is)(?: (?:[a-z]+ly|[a-z]+ed|[a-z]+[ai]ble|each))?"
-    r"(?P<more>(?: (?:of|for|to|in|on|at|with|from|by|that|which|who|where|so|such|when) .*)?)"
-    r"|of (?:the|an?|all|his|her|their|its) .*|(?:probability|chance)(?: (?:of|that) .*)?"
-    r"|(?:is|are) (?:the|our|my) .*|such n"
+_COUNTABLE = re.compile(  # "plans", "possibilities for it"
+    r"(?:[a-z]+(?:-[a-z]+)* ){0,2}?(?P<what>[a-z]+)(?P<more>(?: (?:of|for|in|on|at|with|from|by)(?: [a-z]+){1,4})?)"
+    r"|such n"
 )
+_WHO = re.compile(r"(?!remainder|.*plier|.*(?:min|mer)ator)[a-z]{4,}(?:(?:er|or|ist|ian|ant|[st]ion|itie)s|men)")
 _BEHIND_IT = re.compile(  # "possibilities for } T", "pairs } (a,b)"
     r"(\\text ?\{[^{}]*\b(?:for|of|in|such|on)) *\} ?[a-zA-Z](?: ?_ ?\{?\w\}?)?$"
     r"|(\\text ?\{)(?= ?[^{}]*\} ?\()([^{}]*)\} ?\( ?[a-z](?: ?, ?[a-z])+ ?\)$"
@@ -96,6 +85,7 @@ _TEMPERATURE = re.compile(r"(?P<rest>.*)\^\\circ ?(?P<scale>C|F|\\text ?\{[CF]\}
 _MONTHS: list[str] = NOTATION["months"].split()
 _DAYS: list[str] = NOTATION["days"].split()
 _SHORT: dict[str, str] = {**{name[:3]: name for name in (*_MONTHS, *_DAYS)}, **NOTATION["short dates"]}
+_ALSO_WORDS = {"sun", "sat", "jan", "mar"}
 _DATE = re.compile(
     r"(?:(?P<weekday>[a-z]+day) )?(?:(?P<month>[a-z]+) (?:the )?(?P<day>\d{1,2})(?:st|nd|rd|th)?"
     r"|(?:the )?(?P<first>\d{1,2})(?:st|nd|rd|th)? (?:of )?(?P<then>[a-z]+))(?: (?P<year>\d{4}))?"
@@ -207,9 +197,10 @@ def unit_name(words: str) -> str | None:
     words = re.sub(r" ?\^ ?", "^", " ".join(words.split())).rstrip(".")
     if not _PHRASE.fullmatch(words):
         return None
-    words = re.sub(r"\bordered pairs?\b|(?<=\bunordered )pairs?\b|\bpairs?(?= of )", "tuple", words)  # 5 pairs: 10?
+    words = re.sub(r"\bordered pairs?\b|(?<=\bunordered )pairs?\b", "tuple", words)  # 5 pairs: 10?
+    words = re.sub(r"\bpairs?(?= of )", "sets", words)
     if of := _OF.match(words):
-        words = of[1] if of["counted"] is None or of["counted"] in _COUNTED else words
+        words = of[1] if of["counted"] is None or of["counted"] in COUNTED_NOUNS else words
     behind = _BEHIND.search(words)
     detail = f"|{behind.lastgroup}" if behind and behind.lastgroup else f"|{of['of'].rstrip('s')}" if of else ""
     words = re.sub(r"\blight[ -]years?\b", "lightyear", words[: behind.start()] if behind else words)
@@ -225,15 +216,17 @@ def unit_name(words: str) -> str | None:
 
 
 def _what_is_counted(words: str) -> str | None:
-    """A name for what no table knows, plans or possibilities; empty for "of the area" and "is the sum"."""
+    """A name for what no table knows: plans, possibilities for it."""
     found = _COUNTABLE.fullmatch(words.lower())
-    if found is None or denies(" ".join(word for word in words.split() if word.lower() not in _ADJECTIVES)):
+    if found is None or denies(" ".join(word for word in words.split() if word.lower() not in ADJECTIVES)):
         return None
     if found["what"] is None:
-        return "" if name_a_quantity(words) else None
+        return ""
     head = found[0].removesuffix(found["more"]).split()
-    known = any(word in NUMBERS or _measure(word) for word in (*head, re.sub("e?s$", "", found["what"])))
-    return None if known else f"{COUNTED}{found['what']}"
+    is_known = (COUNTED_NOUNS.get(found["what"], found["what"]) != found["what"]) or _WHO.fullmatch(found["what"])
+    if not is_known or any(word in NUMBERS or _measure(word) for word in (*head, re.sub("e?s$", "", found["what"]))):
+        return None
+    return f"{COUNTED}{found['what']}"
 
 
 def _powers(words: str) -> Counter[str] | None:
@@ -248,9 +241,9 @@ def _powers(words: str) -> Counter[str] | None:
         else:
             word, _, power = part.partition("^")
             word = word.rstrip(".")
-            name = _measure(word) or (None if power else _COUNTED.get(word.lower()))
+            name = _measure(word) or (None if power else COUNTED_NOUNS.get(word.lower()))
             is_left_open = name is None
-            if is_left_open and (power or word.lower() not in _ADJECTIVES):
+            if is_left_open and (power or word.lower() not in ADJECTIVES):
                 return None
             name = name or word.lower()
             above, _, below = name.partition("/")
@@ -263,17 +256,18 @@ def _powers(words: str) -> Counter[str] | None:
 
 
 def _measure(word: str) -> str | None:
-    """The one name of a unit; only a word may be in capitals, since 5M is not a length."""
+    """The one name of a unit; only a whole word may be in capitals: 5M is no length, Mmol no mmol."""
     if word.lower() in _NO_NAMES:
         return "unit"
-    return _NAMES.get(word) or (_NAMES.get(word.lower()) if len(word) > 2 else None)
+    return _NAMES.get(word) or (_NAMES.get(word.lower()) if word.lower().rstrip("s") in NOTATION["units"] else None)
 
 
 def date(text: str) -> Form | None:
     """A date, a month of a year or a day of the week, in one spelling; noon and midnight as times."""
     plain = re.sub(r"\^ ?\{?|\\text|[{}]", " ", text).lower()
     plain = re.sub(r"(?<=\d) (?=(?:st|nd|rd|th)\b)", "", " ".join(re.sub(r"[.,]", " ", plain).split()))
-    plain = " ".join(_SHORT.get(word, word) for word in plain.removeprefix("on ").split())
+    plain = plain.removeprefix("on ")
+    plain = plain if plain in _ALSO_WORDS else " ".join(_SHORT.get(word, word) for word in plain.split())
     if re.fullmatch(r"(?:12:00 )?(?:12 )?(noon|midnight)", plain):
         return Words("12:00pm" if plain.endswith("noon") else "12:00am")
     if plain in _MONTHS or plain in _DAYS:

@@ -14,8 +14,6 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     About,
     Answer,
     BasedNumber,
-    Case,
-    Cases,
     Congruence,
     Expression,
     Form,
@@ -37,9 +35,9 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
 from evenkeel.rewards.verifiers.math_answer.names import (
     FUNCTIONS,
     NUMBERS,
-    denies,
     is_asked_for,
     is_name,
+    names_what_is_counted,
     split_quantifier,
     squeezed,
     without_introduction,
@@ -65,8 +63,10 @@ from evenkeel.rewards.verifiers.math_answer.quantities import (
     split_unit,
 )
 
-_SETS_IN_WORDS: dict[str, Form] = dict.fromkeys(["no solution", "no real solution", "empty set"], EMPTY_SET)
-_SETS_IN_WORDS |= dict.fromkeys(["all real number", "all real"], REALS)
+_SETS_IN_WORDS: dict[str, Form] = dict.fromkeys(
+    ["no solution", "no solutions", "no real solution", "no real solutions", "empty set"], EMPTY_SET
+)
+_SETS_IN_WORDS |= dict.fromkeys(["all real numbers", "all reals"], REALS)
 
 _BARE_NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")  # most answers: nothing about them is to be spelled out
 _BASED = re.compile(
@@ -77,7 +77,8 @@ _NEGATIVE = re.compile(r"- ?\( ?(?P<value>[^()+-]*?) ?\)")
 _ONLY = re.compile(r"(?<=[^\s{]) ?(?:\\text ?\{ ?only ?\}|(?<![A-Za-z])only)$")
 _CHOICE = re.compile(r"(\([A-H]\)) +(.*\S)")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
-_TWO_DIGITS = re.compile(r"[A-Za-z)] ?[\^_] ?-?\d{2}")
+_DIGIT_BEHIND = re.compile(r"(?<!_)[A-Za-hj-z)](?: ?[\^_] ?-?\d)? ?\d")
+_AS_WRITTEN = re.compile(r"(?:\( ?(?:\d\d?|[a-z])(?: (?:\d\d?|[a-z]))+ ?\) ?)+|\d+ ?- ?\d+")
 _OF_A_SET = re.compile(r"\\(?:max|min|gcd|lcm|sup|inf) ?\\\{")
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 
@@ -103,6 +104,8 @@ def read(text: str, *, as_prose: bool = False) -> Answer:
         return Answer(text, Fraction(text), Number(Fraction(text)))
     spelled = normalise_latex(text)
     form = read_form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
+    if _AS_WRITTEN.fullmatch(spelled):
+        form = Unreadable("it may be a permutation, a score or a range")
     if balanced(spelled) and (as_prose or unreadable_part(form)):
         form = prose(spelled) or form
     value = form.value if isinstance(form, Number) and not form.unit else None
@@ -115,7 +118,7 @@ def read_form(text: str) -> Form:
         return Unreadable("it is empty")
     if number := _number(text):
         return number
-    if form := cases(text) or congruence(text) or date(text) or measures(text):
+    if form := system(text) or congruence(text) or date(text) or measures(text):
         return form
     if quantified := split_quantifier(text):
         value = read_form(quantified[0])
@@ -125,8 +128,8 @@ def read_form(text: str) -> Form:
     if names := _several_words(text):
         return names
     if words := words_in(text):
-        if words in NUMBERS and text.rstrip("} ")[-1] != "s":  # nor are hundreds 100
-            return Number(Fraction(NUMBERS[words]))
+        if (count := NUMBERS.get(words.replace("-", " "))) is not None:
+            return Number(Fraction(count))
         return _SETS_IN_WORDS.get(words, Words(words))
     if (split := split_unit(text)) and (number := _number(_bare(split[0]), split[1])):
         return number
@@ -169,7 +172,7 @@ def _several_words(text: str) -> Form | None:
 def _choice(text: str) -> Form | None:
     match = _CHOICE.fullmatch(text)
     value = read_form(match[2]) if match else None
-    if isinstance(value, Words) and (len(value.text) < 2 or denies(value.text) or "and" in value.text.split()):
+    if isinstance(value, Words) and not names_what_is_counted(value.text):
         return None
     readable = isinstance(value, Words | Number | Expression | Named | Relation | Row | Interval)
     return Named(match[1], value) if match and value and readable else None
@@ -211,8 +214,10 @@ def _expression(text: str) -> Form:
     has_words = any(len(run) > 3 and run not in FUNCTIONS for run in runs) and "\\begin" not in text
     if has_words or "\\text" in text or not text.isascii() or runs & _CONJUNCTIONS or re.search('[?"#@;]', text):
         return Unreadable("it mixes words and mathematics")
-    if _TWO_DIGITS.search(re.sub(r"\\[a-zA-Z]+", " ", text)):  # \log_10 has its base
-        return Unreadable("x^12 and x_12 are x^1 2 and x_1 2 in LaTeX; x^{12} and x_{12} need braces")
+    if _DIGIT_BEHIND.search(re.sub(r"\\[a-zA-Z]+", r"\\", text)):  # \log_10 has its base
+        return Unreadable("x2, x^12 and x_12 may be a code, x^1 2 or x^{12}")
+    if re.search(r"\\nabla ?\\(?:times|cdot)", text):
+        return Unreadable("a curl and a divergence are no products")
     if "\\{" in _OF_A_SET.sub("", text):  # 2 - \{2\} is not 0, and x - \{x\} no 0 but a floor
         return Unreadable("a set stands where a number would")
     return Expression(text)
@@ -232,7 +237,7 @@ def related(text: str) -> Form | None:
     belongs = split_outside_brackets(text, _IN)
     if len(belongs) == 2 and is_name(belongs[0]):
         value = read_form(belongs[1])
-        if isinstance(value, Row) and len(value.items) == 2 and "," not in belongs[0]:
+        if isinstance(value, Row) and len(value.items) == 2 and not value.is_vector and "," not in belongs[0]:
             value = Interval(*value.items, left_closed=False, right_closed=False, is_pair=True)
         return Named(squeezed(belongs[0]), value)
     sides = [side.strip() for side in split_outside_brackets(text, _SIGN)]
@@ -314,7 +319,7 @@ def _one_relation(left: str, right: str, sign: str) -> Form:
 def _between(sides: list[str], signs: list[str]) -> Form:
     if all(sign in _TURNED for sign in signs):
         sides, signs = sides[::-1], [_TURNED[sign] for sign in signs[::-1]]
-    if not is_name(sides[1]) or not set(signs) <= {"<", "\\le"}:
+    if not is_name(sides[1]) or "|" in sides[1] or not set(signs) <= {"<", "\\le"}:
         return Unreadable("it is a chain of relations")
     closed = [sign == "\\le" for sign in signs]
     return Named(squeezed(sides[1]), Interval(read_form(sides[0]), read_form(sides[2]), *closed))
@@ -339,7 +344,7 @@ _OR = re.compile(r"\\text ?\{ *or *\}|(?<![a-zA-Z\\])or(?![a-zA-Z])")
 _GROUP = re.compile(rf";|{_OR.pattern}")
 _EITHER = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])")
 _SET_SIGNS = {sign: re.compile(rf"\{sign}(?![a-zA-Z])") for sign in ("\\cup", "\\cap")}
-_SUCH_THAT = re.compile(r" ?\\?[a-z]+ ?(?:\\in ?\\mathbb ?\{?R\}? ?)?[:|]")
+_SUCH_THAT = re.compile(r" ?(?P<letter>\\?[a-z]+) ?(?:\\in ?\\mathbb ?\{?R\}? ?)?[:|]")
 _WITHOUT = re.compile(r"(\\mathbb ?\{?R\}?|[\[(].*[\])]) ?(?:\\setminus|\\backslash|-) ?\\\{([^{}]*)\\\}")
 _HALF_OF_REALS = re.compile(r"\\mathbb ?\{?R\}? ?[_^] ?\{? ?([+-]) ?\}?")
 
@@ -352,8 +357,6 @@ def several(text: str) -> Form | None:
         return None
     if groups := _groups_of_names(text):
         return groups
-    if not _OR.search(text) and (excluded := _excluded(pieces)):
-        return excluded
     if re.search(r"\\mp(?![a-zA-Z])", text) and all("=" in piece for piece in pieces):  # x = ±1, y = ∓2
         return either_sign(text)
     forms = [read_form(piece) for piece in pieces if piece.strip()]
@@ -378,15 +381,6 @@ def several(text: str) -> Form | None:
     letters = {name.partition("_")[0] for name in found.names}
     conditions = any(isinstance(value, Interval | Union | Relation) for value in values)
     return replace(found, alternatives=(len(letters) > 1 or conditions) and _OR.search(text) is not None)
-
-
-def _excluded(pieces: list[str]) -> Form | None:
-    """``x \\ne 1, 2`` and ``x \\ne 1 and x \\ne 2``."""
-    name, sign, _ = pieces[0].partition("\\ne")
-    if not sign or not is_name(name):
-        return None
-    points = [read_form(re.sub(rf"^ ?{re.escape(name.strip())} ?\\ne(?![a-z])", "", piece)) for piece in pieces]
-    return Named(squeezed(name), reals_without(points)) if all(isinstance(point, Number) for point in points) else None
 
 
 def _groups_of_names(text: str) -> Listing | None:
@@ -455,7 +449,10 @@ def in_braces(text: str) -> Form | None:
     if text.startswith("\\{") and matching_end(text, 1) == len(text):
         condition = _SUCH_THAT.match(text[2:-2])
         if condition:
-            return read_form(text[2:-2][condition.end() :])
+            form = read_form(text[2:-2][condition.end() :])
+            named = form.value if isinstance(form, Quantified) else form
+            is_of_it = isinstance(named, Named) and named.name == condition["letter"]
+            return form if is_of_it else Unreadable("its condition is not one on its letter")
         return listing([read_form(piece) for piece in split_outside_brackets(text[2:-2], COMMA)], braces=True)
     excluded = _WITHOUT.fullmatch(text)
     whole = read_form(excluded[1]) if excluded else None
@@ -485,11 +482,16 @@ def in_brackets(text: str) -> Form | None:
     """A point or an interval; ``(\\pm 1, \\mp 2)`` and ``\\pm(1, -2)`` are two points."""
     if text[0] == "(" and _EITHER.search(text):
         return either_sign(text) if matching_end(text, 0) == len(text) and "," in text else None
+    if text.startswith("\\angled"):
+        row = in_brackets(text.removeprefix("\\angled"))
+        return replace(row, is_vector=True) if isinstance(row, Row) else None
     if text[0] in "+-" and (rest := text[1:].strip()).startswith("(") and matching_end(rest, 0) == len(rest):
         pieces = split_outside_brackets(rest[1:-1], COMMA)
         return Row(tuple(read_form(f"{text[0]}({piece})".lstrip("+")) for piece in pieces)) if len(pieces) > 1 else None
     if text[0] not in "([" or matching_end(text, 0) != len(text):
         return None
+    if text[0] == "[" and ";" in text:
+        return Unreadable("it may be a continued fraction")
     items = tuple(read_form(piece) for piece in split_outside_brackets(text[1:-1], COMMA))
     if len(items) == 1:
         return None
@@ -524,6 +526,10 @@ def either_sign(text: str) -> Form | None:
 # Matrices and vectors ------------------------------------------------------------------------------------------------
 
 _MATRIX = re.compile(r"\\begin ?\{([pbB]?matrix|smallmatrix|array)\} ?(?:\{[lcr| ]*\})?(.*)\\end ?\{\1\}", re.DOTALL)
+_SYSTEM = re.compile(
+    r"(?:\\begin ?\{[dr]?cases\}|\\\{ ?\\begin ?\{(?:array|aligned)\} ?(?:\{[lcr| ]*\})?)(?P<rows>.*)\\end ?\{\w+\}",
+    re.DOTALL,
+)
 _TRANSPOSE = re.compile(r"\^ ?\{? ?(?:T|\\top|\\intercal|\\text ?\{ ?T ?\}) ?\}?$")
 _COMMA = re.compile(",")
 _TERM = re.compile(rf"(?P<sign>[+-]?)(?P<factor>[^+]*?){UNIT_VECTOR.pattern}")
@@ -570,6 +576,16 @@ def unit_vectors(text: str) -> Form | None:
     return Row(tuple(coordinates.get(axis, zero) for axis in ("ijk" if "k" in coordinates else "ij")), is_vector=True)
 
 
+def system(text: str) -> Form | None:
+    """``x = 1 \\\\ y = 2``, as a list; a function by cases equals its own text alone."""
+    match = _SYSTEM.fullmatch(text)
+    if match is None:
+        return None
+    if "&" in text or "\\text" in text:
+        return Unreadable("it is a function by cases")
+    return read_form(", ".join(row.strip() for row in match["rows"].split("\\\\") if row.strip()))
+
+
 def _factor(text: str) -> str:
     """What stands before a matrix or a unit vector; 1 where nothing does."""
     text = text.strip().removesuffix("\\cdot").strip()
@@ -589,68 +605,6 @@ def _product(scale: Form, entry: Form) -> Form | None:
         case ((Number(unit="") | Expression(unit="")), (Number(unit="") | Expression(unit=""))):
             return Expression(f"({scale.latex})({entry.latex})")
     return None
-
-
-# Functions by cases --------------------------------------------------------------------------------------------------
-
-_CASES = re.compile(
-    r"(?:(?P<name>[^=]*?) ?= ?)?(?:\\begin ?\{[dr]?cases\}(?P<body>.*)\\end ?\{[dr]?cases\}"
-    r"|\\\{ ?\\begin ?\{(?:array|matrix|aligned|alignedat|align)\} ?(?:\{[lcr| ]*\})?(?P<rows>.*)\\end ?\{\w+\})",
-    re.DOTALL,
-)
-_IF = r"(?:\\text ?\{[ ,]*(?:if|for|when|where|on)(?: all)? *\}|(?<![a-zA-Z\\])(?:if|for|when)(?![a-zA-Z]))"
-_INLINE = re.compile(rf"(?P<value>.*?\S)[ ,]*{_IF} *(?P<condition>.*\S)")
-_OTHERWISE = re.compile(
-    r"(?:\\text ?\{)?[ ,]*(?:if |for )?(?:otherwise|else|elsewhere|all other x)[ .,]*\}?", re.IGNORECASE
-)
-
-
-def cases(text: str) -> Form | None:
-    """A function by cases, with ``form`` reading values and conditions."""
-    match = _CASES.fullmatch(text)
-    if match is None:
-        return _inline(text)
-    if match["name"] and not (is_name(match["name"]) or re.fullmatch(r"\| ?[a-z] ?\|", match["name"])):
-        return None
-    rows = [row.strip() for row in re.split(r"\\\\(?:\[[^\]]*\])?", match["body"] or match["rows"]) if row.strip()]
-    if not match["name"] and not any("&" in row or "\\text" in row for row in rows):  # x = 1, y = 2
-        return read_form(", ".join(rows))
-    pieces = [_row(row) for row in rows]
-    known = tuple(piece for piece in pieces if piece is not None)
-    if len(known) < max(len(pieces), 2):
-        return Unreadable("it is by cases without a condition for each")
-    return Named(squeezed(match["name"]), Cases(known)) if match["name"] else Cases(known)
-
-
-def _row(row: str) -> Case | None:
-    value, ampersand, condition = row.partition("&")
-    if not ampersand:
-        match = _INLINE.fullmatch(row)
-        if match is None:
-            return None
-        value, condition = match["value"], match["condition"]
-    return Case(read_form(value.strip(" ,")), _condition(condition.replace("&", " ")))
-
-
-def _inline(text: str) -> Form | None:
-    name, equals, rest = text.partition("=")
-    if not equals or not is_name(name):
-        name, rest = "", text
-    pieces = [piece.strip() for piece in split_outside_brackets(rest, re.compile(r"[,;]")) if piece.strip()]
-    if len(pieces) < 2 or not all(map(_INLINE.fullmatch, pieces)):
-        return None
-    known = tuple(case for piece in pieces if (case := _row(piece)))
-    return Named(squeezed(name), Cases(known)) if name else Cases(known)
-
-
-def _condition(text: str) -> Form:
-    text = re.sub(rf"^[ ,]*{_IF}", "", text.strip(" ,.;")).strip()
-    if _OTHERWISE.fullmatch(text):
-        return Words("otherwise")
-    condition = read_form(text)
-    if isinstance(condition, Unreadable):  # n is even
-        return Words(re.sub(r"\\text|\b(?:is|if|an?)\b|[{}\s,.]", "", text))
-    return condition
 
 
 # Congruences ---------------------------------------------------------------------------------------------------------
