@@ -272,6 +272,8 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         isinstance(answer.value, Interval) if isinstance(gold, Matrix) else "^-1" in answer.name[-3:]
     ):
         return False
+    if "," in answer.name and isinstance(answer.value, Number):  # (x, y) = 5
+        return False
     return same(gold, answer.value, algebra)
 
 
@@ -327,7 +329,8 @@ def _same_sides(gold: Relation, answer: Relation) -> bool:
 
 def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool | None:
     """In any order; names may number the values (``x_1 = 2, x_2 = 5``), and do not count then."""
-    if gold.alternatives != answer.alternatives:
+    sets = [any(isinstance(item, Listing) and item.braces for item in listing.items) for listing in (gold, answer)]
+    if gold.alternatives != answer.alternatives or sets[0] != sets[1]:  # {1}, {2} is not {1, 2}
         return False
     names, others = gold.names, answer.names
     if names == others or max(len(names), len(others)) < 2:

@@ -3,7 +3,8 @@
 Before the rules for their classes were written, 144 of the 290 right answers of ``fresh_pairs.json`` were refused and
 45 of the 387 wrong ones paid; of ``fresh_prose_and_units_pairs.json`` 20 of 88 and 90 of 193; of the first half of
 ``fresh_letters_and_forms_pairs.json`` 44 of 118 and 51 of 150; of ``fresh_attack_pairs.json`` 11 of 74 and 2 of 80;
-and 82 of the 161 wrong answers of ``white_box_pairs.json``, which were made by reading the code, were paid.
+and of the 395 wrong answers of ``white_box_pairs.json``, which were made by reading the code, 82 of the first 161, 156
+of the next 210 and the last 24 were paid.
 Whoever looks at single pairs moves them to the learned ones and writes others.
 """
 
@@ -18,11 +19,11 @@ from tests.paths import ROOT
 HERE = Path(__file__).parent
 LEARNED = [ROOT / "rewards/bench/audit/labelled_math.json", *HERE.glob("l*_pairs.json")]
 MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid at most
-    "fresh_pairs.json": (291, 7, 386, 0),  # an equation turned round, 8 = a + b, is right since
+    "fresh_pairs.json": (291, 8, 386, 0),  # an equation turned round, 8 = a + b, is right since
     "fresh_prose_and_units_pairs.json": (88, 1, 190, 0),
-    "fresh_letters_and_forms_pairs.json": (163, 6, 233, 2),
+    "fresh_letters_and_forms_pairs.json": (163, 12, 233, 1),
     "fresh_attack_pairs.json": (74, 3, 80, 0),
-    "white_box_pairs.json": (0, 0, 161, 0),  # 52 when first measured; looked at since
+    "white_box_pairs.json": (0, 0, 395, 7),  # looked at since
 }
 
 
