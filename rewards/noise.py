@@ -27,8 +27,7 @@ class RewardNoise(BaseModel):
     (the random rewards of arXiv 2506.10947). Unjudged rows stay unjudged.
 
     Raises:
-        pydantic.ValidationError: both rates 0, a rate outside 0 … 1, a ``property`` of random noise, or a ``matching``
-            that is no regular expression.
+        pydantic.ValidationError: both rates 0, a rate outside 0 … 1, or a ``matching`` that is no regular expression.
     """
 
     model_config = ConfigDict(
@@ -40,39 +39,28 @@ class RewardNoise(BaseModel):
     false_negative: Rate = 0.0
     """Probability that a right answer is scored as wrong; it then has ``wrong_score``."""
     kind: Literal["random", "systematic"] = "random"
-    """``random``: drawn for each sample anew. ``systematic``: the same ``property`` is always judged the same way
-    (arXiv 2605.02909: a verdict that is consistently wrong given a property).
-    """
-    property: Literal["answer", "problem"] | None = None
-    """Of systematic noise. ``answer`` (``null`` means it): the same answer to the same problem. ``problem``: every
-    answer to it, right or wrong. Rates are then shares of such answers or problems. Both are ours; the paper's are
-    ``matching``.
+    """``random``: drawn for each sample anew. ``systematic``: the same answer to the same problem is always judged the
+    same way (arXiv 2605.02909: a verdict that is consistently wrong given a property).
     """
     matching: Annotated[str, Field(min_length=1)] | None = None
     """Only completions in which this regular expression is found: with a rate of 1 the paper's tokens and phrases.
     ``null`` = all.
     """
-    seed: int = 0
-    """Of the draws. Systematic noise knows no other seed: it is the same in all runs, as a verifier is."""
     wrong_score: float = 0.0
     """The score of a right answer that is scored as wrong."""
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
         if self.false_positive == self.false_negative == 0:
-            what = "both rates are 0, so that no verdict would be wrong."
-            instead = "Write false_positive or false_negative above 0."
-        elif self.kind == "random" and self.property is not None:
-            what, instead = f"property is {self.property!r}, and random noise has none.", "Write kind: systematic."
-        else:
-            try:
-                re.compile(self.matching or "")
-            except re.error as error:
-                what = f"matching is {self.matching!r}, which is no regular expression: {error}."
-                instead = "Write one, such as '\\*'."
-            else:
-                return self
-        raise PydanticCustomError("noise", "{what} {instead}", {"what": what, "instead": instead})
+            raise PydanticCustomError("noise", "both rates are 0. Write false_positive or false_negative above 0.")
+        try:
+            re.compile(self.matching or "")
+        except re.error as error:
+            what = {"matching": repr(self.matching), "error": str(error)}
+            raise PydanticCustomError(
+                "noise", "matching is {matching}, no regular expression: {error}.", what
+            ) from error
+        return self
 
 
 def told_right(
@@ -87,20 +75,18 @@ def told_right(
 ) -> bool:
     """Whether training is told that a completion is right: ``right ≠ (u < rate)``, with u uniform on [0, 1).
 
-    ``u`` is made of the noise's seed, the reward's label, and
+    ``u`` is made of the reward's label, and
 
     - random: ``row_key`` (the run's seed, the number of the rollout batch, the prompt, which of its samples in that
       batch) and the completion's text;
-    - systematic: ``problem`` (prompt and reference) and, of ``property: answer``, the answer that the verifier read, or
-      the completion's text where it read none.
+    - systematic: ``problem`` (prompt and reference) and the answer that the verifier read, or the completion's text
+      where it read none. It is the same in all runs, as a verifier is.
     """
     if noise.matching is not None and not re.search(noise.matching, completion):
         return right
-    if noise.kind == "random":
-        known = [row_key, completion]
-    else:
-        known = [problem] if noise.property == "problem" else [problem, completion if answer is None else answer]
-    return right != (uniform(noise.seed, label, known) < (noise.false_negative if right else noise.false_positive))
+    read = completion if answer is None else answer
+    known = [row_key, completion] if noise.kind == "random" else [problem, read]
+    return right != (uniform(0, label, known) < (noise.false_negative if right else noise.false_positive))
 
 
 def uniform(*parts: Any) -> float:

@@ -79,18 +79,13 @@ def build_verifier(spec: PartSpec) -> Verifier:
     found = VERIFIER_KIND.find(spec)
     target = found.target
     if not callable(target):
-        raise VerifierError(
-            f"verifier {found.label!r} is of type {type(target).__name__}, neither a Verifier class nor a function. "
-            "Write a verifier's name, or package.module:attribute.",
-            code="not-a-verifier",
-        )
+        what = f"verifier {found.label!r} is neither a Verifier class nor a function. Write one, or a verifier's name."
+        raise VerifierError(what, code="not-a-verifier")
     if isinstance(target, Verifier):
         if found.options:
-            raise VerifierError(
-                f"verifier {found.label!r} is built already, so its options {', '.join(found.options)} would change "
-                f"nothing. Name its class, {type(target).__module__}:{type(target).__qualname__}, or leave them out.",
-                code="options-of-a-built-verifier",
-            )
+            kind = f"{type(target).__module__}:{type(target).__qualname__}"
+            what = f"verifier {found.label!r} is built already and takes no {', '.join(found.options)}. Name {kind}."
+            raise VerifierError(what, code="options-of-a-built-verifier")
         return target
     if not isinstance(target, type):
         options = VERIFIER_KIND.checked_options(found, _options_of_function(found), target)
@@ -116,17 +111,11 @@ def build_verifier(spec: PartSpec) -> Verifier:
 
 def _options_of_function(found: Found) -> list[inspect.Parameter]:
     try:
-        names = list(inspect.signature(found.target).parameters)
-    except (TypeError, ValueError) as error:
-        raise VerifierError(
-            f"verifier {found.label!r} does not say what it is called with ({error}). Write "
-            "def verifier(completion, reference, *, …).",
-            code="wrong-signature",
-        ) from error
-    if names[:2] != ["completion", "reference"]:
-        raise VerifierError(
-            f"verifier {found.label!r} begins with ({', '.join(names[:2])}), but it is called with "
-            "(completion, reference). Write def verifier(completion, reference, *, …).",
-            code="wrong-signature",
-        )
-    return list(inspect.signature(found.target).parameters.values())[2:]
+        parameters = list(inspect.signature(found.target).parameters.values())
+    except (TypeError, ValueError):  # of C
+        parameters = []
+    if [each.name for each in parameters[:2]] != ["completion", "reference"]:
+        what = f"verifier {found.label!r} is not called with (completion, reference)."
+        instead = "Write def verifier(completion, reference, *, …)."
+        raise VerifierError(f"{what} {instead}", code="wrong-signature")
+    return parameters[2:]

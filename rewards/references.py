@@ -85,8 +85,14 @@ def check_rewards(
         if isinstance(verifier, EnvironmentReward):
             continue
         judged = [row for row, task in enumerate(of_rows) if tasks[label] in (None, task)]
-        found, said = tried_references(verifier, [references[row] for row in judged], f"{source}, {label}")
-        problems, remarks = ({judged[place]: text for place, text in texts.items()} for texts in (found, said))
+        mine = [references[row] for row in judged]
+        for tried in (bounded(verifier), getattr(verifier, "verifier", None)):  # also one that another pays by length
+            if isinstance(tried, UserVerifier) and (problem := trial_problem(tried, mine)):
+                raise Refusal(f"{source}, {label}: {problem}", code="unusable-verifier")
+        problems = {judged[place]: problem for place, problem in unusable_references(verifier, mine).items()}
+        usable = [row for row in judged if row not in problems]
+        said = zip(usable, verifier.reference_remarks([references[row] for row in usable]), strict=True)
+        remarks = {row: f"{references[row]!r:.80}: {remark}" for row, remark in said if remark}
         if label not in only_measure:
             left_out |= problems.keys()
         if len(left_out) > max_unusable:
@@ -94,43 +100,15 @@ def check_rewards(
         if problems:
             what = "not measured" if label in only_measure else "left out"
             logger.warning("%s, %s: %s %s", source, label, what, _named(problems))
-        _warn_of_remarks(remarks, f"{source}, {label}")
+        if remarks:
+            logger.warning("%s, %s: usable, but to be looked at: %s", source, label, _named(remarks))
     return [row for row in range(len(references)) if row not in left_out]
-
-
-def tried_references(
-    verifier: Verifier, references: Sequence[Any], source: str
-) -> tuple[dict[int, str], dict[int, str]]:
-    """Why the verifier cannot use a reference, by its row, and what to know of those that it can use.
-
-    Raises:
-        Refusal: it is a user's own, and a run would be lost with it.
-    """
-    for tried in (bounded(verifier), getattr(verifier, "verifier", None)):  # also one that another pays by length
-        if isinstance(tried, UserVerifier) and (problem := trial_problem(tried, references)):
-            raise Refusal(f"{source}: {problem}", code="unusable-verifier")
-    return _looked_at(verifier, references)
-
-
-def _looked_at(verifier: Verifier, references: Sequence[Any]) -> tuple[dict[int, str], dict[int, str]]:
-    problems = unusable_references(verifier, references)
-    usable = [row for row in range(len(references)) if row not in problems]
-    said = verifier.reference_remarks([references[row] for row in usable])
-    remarks = {row: f"{references[row]!r:.80}: {remark}" for row, remark in zip(usable, said, strict=True) if remark}
-    return problems, remarks
-
-
-def _warn_of_remarks(remarks: Mapping[int, str], source: str) -> None:
-    """One warning that names the first references of which a verifier has something to say."""
-    if remarks:
-        logger.warning("%s: usable, but to be looked at: %s", source, _named(remarks))
 
 
 def _refusal(problems: Mapping[int, str], source: str) -> Refusal:
     return Refusal(
-        f"{source}: the verifier cannot use the reference of {_named(problems)}\nNo completion of them could be judged "
-        "rightly. Map the right columns in data.…columns.reference, or remove these rows. To train without a few such "
-        "rows, write how many in data.max_unusable.",
+        f"{source}: the verifier cannot use the reference of {_named(problems)}\nMap the right columns in "
+        "data.…columns.reference, or write in data.max_unusable how many rows may be left out.",
         code="unusable-reference",
     )
 
@@ -150,13 +128,13 @@ def _written(completion: Callable[[Any], str | None], reference: Any) -> Any:
 
 def _problem(verifier: Verifier, gold: Any, empty: Verdict, verdict: Verdict | None) -> str:
     if empty.score is None:
-        return f"unjudged: {empty.reason}"
+        return f"unscored: {empty.reason}"
     if isinstance(gold, Exception):
         return f"its own answer cannot be written down: {type(gold).__name__}: {gold}"
     if verdict is None:
         return ""
     if verdict.score is None:
-        return f"its own answer is unjudged: {verdict.reason}"
+        return f"its own answer is unscored: {verdict.reason}"
     if not verdict.score >= verifier.full_score:
         return f"its own answer scores {verdict.score} instead of {verifier.full_score}: {verdict.reason}"
     problem = score_problem(verdict.score)
@@ -165,7 +143,7 @@ def _problem(verifier: Verifier, gold: Any, empty: Verdict, verdict: Verdict | N
 
 def _problem_with_wrong(verifier: Verifier, wrong: str, verdict: Verdict) -> str:
     if verdict.score is None:
-        return f"a plain wrong answer, {wrong!r:.80}, is unjudged: {verdict.reason}"
+        return f"a plain wrong answer, {wrong!r:.80}, is unscored: {verdict.reason}"
     if verdict.score >= verifier.full_score:
         return f"a plain wrong answer, {wrong!r:.80}, scores {verdict.score} too: {verdict.reason}"
     return ""

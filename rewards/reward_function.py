@@ -202,16 +202,11 @@ class RewardFunction:
         full = self.verifier.full_score
         if not self._said_above and (above := [v.score for v in verdicts if v.score is not None and v.score > full]):
             self._said_above = True
-            logger.warning(
-                "%s scored %.6g, and its full_score is %.6g: every score from there on counts as right in accuracies. "
-                "Divide the scores by the highest one, or write a Verifier class whose full_score that is.",
-                area,
-                max(above),
-                full,
-            )
+            what = "%s scored %.6g, above its full_score %.6g: it counts as right. Declare the highest score."
+            logger.warning(what, area, max(above), full)
         if unjudged := [verdict for verdict in verdicts if verdict.score is None]:
             counts = f"{len(unjudged)} of {len(verdicts)}"
-            logger.warning("%s left %s completions unjudged; the first: %s", area, counts, unjudged[0].reason)
+            logger.warning("%s left %s completions unscored; the first: %s", area, counts, unjudged[0].reason)
 
     def _text(self, prompt: Any, completion: Any) -> str:
         text = completion if isinstance(completion, str) else _last_turn(completion)

@@ -110,12 +110,9 @@ class Verifier(ABC):
 def score_problem(score: float) -> str:
     """Why ``score`` cannot be a reward; empty where it can."""
     if not math.isfinite(score):
-        return f"its score is {score}, which is not a reward. Return a finite number, or None where it cannot judge."
+        return f"its score is {score}. Return a finite number, or None where it cannot judge."
     if abs(score) > LARGEST_SCORE:
-        return (
-            f"its score is {score:g}, and sums of squares of scores beyond ±{LARGEST_SCORE:g} are not float32 numbers: "
-            "every advantage would be 0. Divide it: only differences within a group count."
-        )
+        return f"its score is {score:g}, beyond ±{LARGEST_SCORE:g}, whose squares overflow float32. Divide it."
     return ""
 
 
@@ -135,13 +132,13 @@ def as_verdict(result: Any) -> Verdict:
         seconds = None if result.seconds is None else float(result.seconds)
         return Verdict(score, answer, str(result.reason), bool(result.killed), seconds)
     if result is None:
-        return Verdict(None, None, "the verifier returned None, which is unjudged")
+        return Verdict(None, None, "the verifier returned None, which is unscored")
     number = result.item() if callable(getattr(result, "item", None)) and getattr(result, "size", 1) != 0 else result
     if isinstance(number, int | float):
         return Verdict(float(number), None, f"the verifier returned {result!r}")
     raise TypeError(
-        f"it returned {result!r:.80} of type {type(result).__name__}, which is not a verdict. Return "
-        "Verdict(score, answer, reason), or a number, True or False, or None for a row that cannot be judged"
+        f"it returned {result!r:.80} of type {type(result).__name__}, which is not a verdict. Return a number, True, "
+        "False, None or Verdict(score, answer, reason)"
     )
 
 

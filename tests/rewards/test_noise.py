@@ -39,18 +39,14 @@ def test_lower_rates_turn_round_a_part_of_what_higher_ones_do(one: float, other:
 
 def test_random_noise_is_of_the_sample_and_systematic_noise_of_what_was_answered():
     half = RewardNoise(false_positive=0.5, false_negative=0.5)
-    by_answer, by_problem = (
-        RewardNoise(**half.model_dump() | {"kind": "systematic", "property": of}) for of in ("answer", "problem")
-    )
+    by_answer = RewardNoise(**half.model_dump() | {"kind": "systematic"})
     samples = [{"row_key": key, "answer": "7"} for key in range(64)]
     answers = [{"row_key": 1, "answer": str(answer)} for answer in range(64)]
-    problems = [{"row_key": 1, "problem": [str(text), 7]} for text in range(64)]
 
     def seen(noise: RewardNoise, rows: list[dict[str, Any]]) -> int:
         return len({told(noise, True, **row) for row in rows})
 
-    assert [seen(half, samples), seen(by_answer, samples), seen(by_problem, samples)] == [2, 1, 1]
-    assert [seen(by_answer, answers), seen(by_problem, answers), seen(by_problem, problems)] == [2, 1, 2]
+    assert [seen(half, samples), seen(by_answer, samples), seen(by_answer, answers)] == [2, 1, 2]
 
 
 def test_a_draw_is_pinned():
@@ -69,7 +65,6 @@ def test_a_pattern_bounds_where_errors_are():
     [
         ({}, "both rates are 0"),
         ({"false_positive": 1.5}, "less than or equal to 1"),
-        ({"false_positive": 0.1, "property": "problem"}, "random noise has none"),
         ({"false_positive": 0.1, "matching": "("}, "no regular expression"),
     ],
 )
