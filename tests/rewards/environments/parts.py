@@ -107,18 +107,6 @@ class Unruly(Counting):
         """Hang where Python's lock is held."""
         re.match(r"(a|a)*$", "a" * 64 + "b")
 
-    def swell(self) -> int:
-        """Take more memory than there is for it."""
-        return len(bytearray(600 << 20))
-
-    def crash(self, code: int) -> None:
-        """End the process.
-
-        Args:
-            code: Its status.
-        """
-        os._exit(code)
-
 
 class Silent:
     """Without a tool and a reward."""

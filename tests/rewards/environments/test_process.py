@@ -101,25 +101,6 @@ def test_a_call_that_holds_the_interpreter_ends_the_process_and_its_rows_and_the
         assert json.loads(each.processes())[0] not in pids
 
 
-@pytest.mark.parametrize("code", [0, 3])
-def test_a_crash_and_a_swelling_call_cost_rows_alone(code: int):
-    """``os._exit(0)`` too, which would end a run with status 0."""
-    environment = made("Unruly", memory_mb=300)
-    for call, failure in (
-        (
-            lambda: environment.crash(code),
-            f"crash failed: UnavailableError: its process ended with exit code {code}, as",
-        ),
-        (environment.swell, "swell failed: MemoryError: it took more than memory_mb"),
-    ):
-        environment.reset()
-        with pytest.raises(RuntimeError):
-            call()
-        assert environment.failure.startswith(failure)
-    environment.reset()
-    assert environment.count().startswith("row 1, ")
-
-
 def test_an_object_is_reset_for_its_next_row():
     environment = made()
     assert type(environment).resets_objects

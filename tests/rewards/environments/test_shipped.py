@@ -40,15 +40,6 @@ def test_the_key_and_then_the_door(start: int):
         assert answers[-1] == ("the door is open" if reward else "no moves left")
 
 
-def test_the_door_stays_shut_without_the_key():
-    game = KeyDoor()
-    game.reset(reference=4)
-    assert game.move("open") == "place 4 of 4, without the key"
-    with pytest.raises(ValueError, match="'jump' is no action"):
-        game.move("jump")
-    assert game.get_reward() == 0.0
-
-
 def test_python_keeps_names_between_calls_and_forgets_them_at_a_reset():
     tool = PythonTool()
     tool.reset()

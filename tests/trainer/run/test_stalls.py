@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 folder, way = Path(sys.argv[1]), sys.argv[2]
-watchdog = StallWatchdog(folder, 1.0)
+watchdog = StallWatchdog(folder, 0.5)
 watchdog.on_train_begin(SimpleNamespace(process_index=0), None, None)
 def verifier_without_end():
     re.match("(a+)+$", (24 if way == "held" else 4) * "a" + "b")  # holds the interpreter's lock
@@ -24,7 +24,7 @@ if way == "moves":
     for _ in range(8):
         time.sleep(0.25)
         watchdog.on_substep_end(None, None, None)
-for _ in range(9):
+for _ in range(2):
     verifier_without_end()
     if way != "held":
         break
