@@ -144,10 +144,10 @@ def test_a_branch_killed_before_its_first_record_goes_on_and_is_finished(parent:
 
 
 REFUSED = {
-    "seed=5": "seed = 5, and",
-    "data.train.generator.seed=3": "data.train.generator.seed = 3",
-    "trl.num_generations=8": "num_generations = 8, and",
-    "trl.optim=sgd": "trl.optim = 'sgd'",
+    "seed=5": "seed: 42 → 5",
+    "data.train.generator.seed=3": "data.train.generator.seed: 0 → 3",
+    "trl.num_generations=8": "num_generations of a rollout: 4 → 8",
+    "trl.optim=sgd": "trl.optim: 'adamw_torch_fused' → 'sgd'",
     "trl.max_steps=2": "trl.max_steps = 2, and the branch begins at step 2",
 }
 

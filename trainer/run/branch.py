@@ -8,7 +8,6 @@ rest of its parent, bit for bit, and any other differs from it by its settings a
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -28,7 +27,7 @@ from evenkeel.trainer.run.record.checkpoints import (
     write_checkpoint_manifest,
 )
 from evenkeel.trainer.run.record.files import CONFIG, MANIFEST, TRAINER_STATE, CheckpointRecord, read_record, write_json
-from evenkeel.trainer.run.record.manifest import model_files
+from evenkeel.trainer.run.record.manifest import differences, model_files
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 SHARED = (
@@ -44,6 +43,7 @@ SHARED = (
     "trl.optim_args",
 )
 """What a branch cannot change: its checkpoint holds the place in these rows and the state of this optimizer."""
+_OF_THE_PLAN = ("prompts_per_rollout", "num_generations")
 
 
 @dataclass(frozen=True)
@@ -130,17 +130,26 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
             "of the branch would be ignored. Train parent and branches with DDP or FSDP.",
             code="branch",
         )
-    if problems := [*_differences(config, parent, train_rows, world_size)]:
-        raise Refusal("\n\n".join(problems), code="branch")
+    if not parent.config.common_random_numbers:
+        raise Refusal(
+            f"{parent.path} ran without common random numbers, so its branches would differ from it by noise too. Run "
+            "the parent with common_random_numbers: true.",
+            code="branch",
+        )
+    if parent.config.speed.staleness:
+        raise Refusal(
+            f"{parent.path} trained with speed.staleness, so batches with its strategies' advantages wait in its "
+            "checkpoint. Branch from a run with staleness: 0; a branch may have any.",
+            code="branch",
+        )
     theirs = type(experiment)(parent.config, experiment.folder, world_size)
-    for name in ("prompts_per_rollout", "num_generations"):
-        if (had := getattr(theirs.plan, name)) != (has := getattr(experiment.plan, name)):
-            problems.append(
-                f"{name} = {has}, and {parent.path} has {had}: a branch goes on with its parent's prompts. Write the "
-                "parent's value, or start a run of its own."
-            )
-    if problems:
-        raise Refusal("\n\n".join(problems), code="branch")
+    if changed := _differences(experiment, theirs, parent.manifest, train_rows, world_size):
+        raise Refusal(
+            f"A branch goes on with its parent's policy, optimizer and prompts; these are not those of {parent.path}:"
+            + "".join(f"\n  {line}" for line in changed)
+            + "\nTake the changes back, or start a run of its own.",
+            code="branch",
+        )
     before, now = theirs.steps_per_rollout, experiment.steps_per_rollout
     step = step_of(checkpoint)
     if before != now:
@@ -165,43 +174,25 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
     return Branch(checkpoint, step, tuple(kind for kind in own if own[kind] == strategies[kind]))
 
 
-def _differences(config: RunConfig, parent: RunRecord, train_rows: str | None, world_size: int) -> Iterator[str]:
-    """What differs from the parent and must not."""
-    if not parent.config.common_random_numbers:
-        yield (
-            f"{parent.path} ran without common random numbers, so its branches would differ from it by noise too. Run "
-            "the parent with common_random_numbers: true."
-        )
-    if parent.config.speed.staleness:
-        yield (
-            f"{parent.path} trained with speed.staleness = {parent.config.speed.staleness}: batches that wait in its "
-            "checkpoint have the advantages of its strategies, and a branch would train on them. Branch from a run "
-            "with staleness: 0; a branch may have any."
-        )
-    theirs, ours = (flattened(each.model_dump()) for each in (parent.config, config))
-    theirs["seed"], ours["seed"] = parent.config.run_seed, config.run_seed
-    for name in (key.removeprefix("trl.") for key in SHARED if key.startswith("trl.")):
-        for each in (theirs, ours):
-            each.setdefault(f"trl.{name}", grpo_default(name))
-    for key in sorted({*theirs, *ours}):
-        if theirs.get(key) != ours.get(key) and any(f"{key}.".startswith(f"{shared}.") for shared in SHARED):
-            yield (
-                f"{key} = {ours.get(key)!r}, and {parent.path} has {theirs.get(key)!r}: a branch goes on with its "
-                f"parent's {'optimizer' if 'optim' in key else 'policy' if key.startswith('model') else 'prompts'}. "
-                "Write the parent's value, or start a run of its own."
-            )
-    recorded = parent.manifest
-    if (before := recorded.get("world_size")) != world_size:
-        yield f"{parent.path} was trained on {before} processes, and this is {world_size}. Start {before} processes."
-    if train_rows is not None and (before := recorded.get("data_fingerprints", {}).get("train")) != train_rows:
-        yield (
-            f"data.train is not what {parent.path} was trained on (SHA-256 {str(before)[:12]}…, now "
-            f"{train_rows[:12]}…). Bring those rows back."
-        )
-    before, now = recorded.get("model_files"), model_files(config.model.name_or_path, config.model.revision)
-    if before and now and before != now:
-        changed = ", ".join(sorted(name for name in {*before, *now} if before.get(name) != now.get(name)))
-        yield f"model: {changed} of {config.model.name_or_path} is not what {parent.path} started from. Bring it back."
+def _differences(ours: Any, theirs: Any, record: dict[str, Any], train_rows: str | None, world_size: int) -> list[str]:
+    """A line for each thing that must be the parent's and is not: ``seed: 4 → 5``."""
+    model = ours.config.model
+    now = {"world_size": world_size, "model_files": model_files(model.name_or_path, model.revision)}
+    before = {name: record.get(name) for name in now}
+    if train_rows is not None:
+        now |= {"data_fingerprints": {"train": train_rows}}
+        before |= {"data_fingerprints": {"train": record["data_fingerprints"].get("train")}}
+    settings = []
+    for each in (theirs, ours):
+        found = flattened(each.config.model_dump()) | {"seed": each.config.run_seed}
+        for key in (key for key in SHARED if key.startswith("trl.")):
+            found.setdefault(key, grpo_default(key.removeprefix("trl.")))
+        shared = {key: found[key] for key in found if any(f"{key}.".startswith(f"{name}.") for name in SHARED)}
+        plan = each.plan
+        settings.append(shared | {f"{name} of a rollout": getattr(plan, name) for name in _OF_THE_PLAN})
+    old, new = settings
+    changed = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+    return [*(f"{key}: {old.get(key)!r} → {new.get(key)!r}" for key in changed), *differences(before, now)]
 
 
 def _no_checkpoint(named: Path) -> str:
