@@ -4,7 +4,7 @@ import math
 
 from evenkeel.trainer.lab.gradients.bench import Bench, Measured
 from evenkeel.trainer.lab.gradients.jackknife import stated
-from evenkeel.trainer.lab.reports.tables import Table, TableCell, plain_table
+from evenkeel.trainer.lab.reports.tables import Table, TableCell, table_of
 
 COLUMNS = ("strategy", "cosine", "norm", "SNR", "alignment", "q1…q4", "steps")
 
@@ -13,7 +13,7 @@ def strategy_table(found: Bench) -> Table:
     """A row a strategy: the baseline, then the others by falling SNR; what has none comes last."""
     first, *rest = found.rows
     rest.sort(key=lambda row: math.inf if math.isnan(row.signal_to_noise) else -row.signal_to_noise)
-    return plain_table("By strategy", COLUMNS, [_cells(row) for row in (first, *rest)])
+    return table_of("By strategy", COLUMNS, [_cells(row) for row in (first, *rest)])
 
 
 def _cells(row: Measured) -> list[str | TableCell]:

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evenkeel.trainer.lab.reports.columns import (
+from evenkeel.trainer.lab.reports.comparison import Comparison, comparison, datasets_of, judged_runs
+from evenkeel.trainer.lab.reports.completions import SampleGroup, sample_groups
+from evenkeel.trainer.lab.reports.coverage import coverage_table
+from evenkeel.trainer.lab.reports.notes import notes_of
+from evenkeel.trainer.lab.reports.pictures import Picture, pictures_of, summary_svg
+from evenkeel.trainer.lab.reports.provenance import changes_table, provenance_table
+from evenkeel.trainer.lab.reports.report_tables import (
     audit_table,
     cell_table,
     comparison_tables,
@@ -13,12 +19,6 @@ from evenkeel.trainer.lab.reports.columns import (
     tuning_sentence,
     tuning_table,
 )
-from evenkeel.trainer.lab.reports.comparison import Comparison, comparison, datasets_of, judged_runs
-from evenkeel.trainer.lab.reports.completions import SampleGroup, sample_groups
-from evenkeel.trainer.lab.reports.coverage import coverage_table
-from evenkeel.trainer.lab.reports.notes import notes_of
-from evenkeel.trainer.lab.reports.pictures import Picture, pictures_of, summary_svg
-from evenkeel.trainer.lab.reports.provenance import changes_table, provenance_table
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
 from evenkeel.trainer.lab.reports.tables import Table
 from evenkeel.trainer.lab.reports.verifier_audit import Audit, verifier_audits

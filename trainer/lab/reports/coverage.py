@@ -5,7 +5,6 @@ A policy may gain accuracy on what it solves anyway and lose the rest. That show
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,29 +13,8 @@ from evenkeel.trainer.lab import statistics
 from evenkeel.trainer.lab.reports.comparison import judged_runs
 from evenkeel.trainer.lab.reports.held_out import Answers, Floats
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
-from evenkeel.trainer.lab.reports.tables import EMPTY, Column, Table, TableCell, difference, estimate, table_of
+from evenkeel.trainer.lab.reports.tables import EMPTY, Cells, Heading, Table, TableCell, difference, estimate, table_of
 from evenkeel.trainer.lab.statistics import Estimate
-
-
-@dataclass(frozen=True)
-class CoverageRow:
-    """One variant; ``difference`` is paired by seed and item, ``None`` of a baseline and where no seed pairs."""
-
-    variant: str
-    coverage: Estimate
-    difference: Estimate | None
-
-
-COVERAGE: list[Column[CoverageRow]] = [
-    Column("variant", lambda row: TableCell(row.variant)),
-    Column("coverage", lambda row: estimate(row.coverage), "mean, 95 %"),
-    Column("difference", lambda row: difference(row.difference), "paired, 95 %"),
-    Column(
-        "verdict",
-        lambda row: TableCell(statistics.verdict(row.difference).sentence) if row.difference else EMPTY,
-        is_prose=True,
-    ),
-]
 
 
 def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
@@ -59,19 +37,22 @@ def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
     }
     if np.isnan([each for by_seed in coverages.values() for each in by_seed.values()]).any(0).all():
         return None
-    rows = [
-        CoverageRow(
-            name,
-            statistics.mean_estimate([*by_seed.values()]),
-            _difference(by_seed, coverages.get(runs.baseline_of(name) or "", {})),
-        )
-        for name, by_seed in coverages.items()
-    ]
+    rows: list[Cells] = []
+    for name, by_seed in coverages.items():
+        found = _difference(by_seed, coverages.get(runs.baseline_of(name) or "", {}))
+        verdict = TableCell(statistics.verdict(found).sentence) if found else EMPTY
+        rows.append([name, estimate(statistics.mean_estimate([*by_seed.values()])), difference(found), verdict])
+    headings = (
+        "variant",
+        Heading("coverage", "mean, 95 %"),
+        Heading("difference", "paired, 95 %"),
+        Heading("verdict", is_prose=True),
+    )
     caption = (
         f"Share of items of {dataset} that are solved at least once in {k} samples (pass@{k}), after the last step. A "
         "second outcome: settings were not chosen by it, and its verdicts are not adjusted for two outcomes."
     )
-    return table_of(f"Coverage: pass@{k}", COVERAGE, rows, caption)
+    return table_of(f"Coverage: pass@{k}", headings, rows, caption)
 
 
 def _samples(answers: Answers) -> int:

@@ -10,7 +10,7 @@ from evenkeel.trainer.lab.page_templates import page_templates, style
 from evenkeel.trainer.lab.reports.contents import Report, report_on
 from evenkeel.trainer.lab.reports.figures import COLOURS, INK, LINE, SOFT
 from evenkeel.trainer.lab.reports.run_files import ReportError
-from evenkeel.trainer.lab.reports.tables import Table, escaped, markdown_table, plain_table
+from evenkeel.trainer.lab.reports.tables import Table, escaped, markdown_table, table_of
 from evenkeel.trainer.lab.statistics import StatisticsError
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -82,7 +82,7 @@ def markdown_page(report: Report, *, links: bool = True, picture: str = "") -> s
 
 
 def _reasons_table(reasons: Sequence[tuple[str, int]]) -> Table:
-    return plain_table("", ("reason", "completions"), [(reason, str(times)) for reason, times in reasons])
+    return table_of("", ("reason", "completions"), [(reason, str(times)) for reason, times in reasons])
 
 
 def _themed(svg: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
-from evenkeel.trainer.lab.reports.tables import NOTHING, Column, Table, TableCell, plain_table, table_of
+from evenkeel.trainer.lab.reports.tables import NOTHING, Heading, Table, TableCell, table_of
 
 MAIN_PACKAGES = (
     "trl-evenkeel",
@@ -39,11 +39,8 @@ def provenance_table(runs: RecordedRuns) -> Table:
         ("wall time", _time(seconds)),
         ("command of the first run", shown_command(manifests[0].get("command") or []) if manifests else ""),
     ]
-    columns: list[Column[tuple[str, str]]] = [
-        Column("what", lambda row: TableCell(row[0])),
-        Column("value", lambda row: TableCell(row[1]), is_prose=True),
-    ]
-    return table_of("Provenance", columns, [row for row in rows if row[1]])
+    headings = ("what", Heading("value", is_prose=True))
+    return table_of("Provenance", headings, [row for row in rows if row[1]])
 
 
 def _all(values: Any) -> str:
@@ -101,7 +98,7 @@ def changes_table(runs: RecordedRuns) -> Table | None:
                 if old != new:
                     rows.append((variant, TableCell(key, is_code=True), old, new))
     titles = ("variant", "setting", "baseline", "variant's")
-    return plain_table("What the variants change", titles, rows) if rows else None
+    return table_of("What the variants change", titles, rows) if rows else None
 
 
 def flattened_parts(tree: Any, path: str = "") -> dict[str, Any]:

@@ -1,20 +1,13 @@
-"""Tables and numbers, the same in HTML, in Markdown and on a terminal: a column is declared once.
-
-To add a column of your own, append one entry to the list of its table:
-
-    from evenkeel.trainer.lab.reports.columns import ACCURACY
-    from evenkeel.trainer.lab.reports.tables import Column, TableCell
-
-    ACCURACY.append(Column("items", lambda row: TableCell(str(row.numbers.final.num_items))))
+"""Tables and numbers, the same in HTML, in Markdown and on a terminal.
 
 `markdown_table` and `terminal_table` render a `Table`; the HTML is in `templates/tables.html.jinja`.
 """
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from rich import table as terminal
@@ -33,8 +26,6 @@ COLOURS = {
     "waiting": "dim",
 }
 """Badge → its colour on a terminal."""
-
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -56,29 +47,13 @@ class TableCell:
 
 
 EMPTY = TableCell(NOTHING)
-
-
-@dataclass(frozen=True)
-class Column(Generic[Row]):
-    """One column, for HTML and Markdown alike.
-
-    Attributes:
-        cell: what it says about a row.
-        note: small print under the title; a function of the table's rows where it depends on them.
-        is_shown: whether the rows have anything to show in this column; a column of dashes is left out.
-        is_prose: text that may be broken into lines, not a number.
-    """
-
-    title: str
-    cell: Callable[[Row], TableCell]
-    note: str | Callable[[Sequence[Row]], str] = ""
-    is_shown: Callable[[Sequence[Row]], bool] = lambda rows: True
-    is_prose: bool = False
+Cells = list[str | TableCell]
+"""Of one row."""
 
 
 @dataclass(frozen=True)
 class Heading:
-    """The head of a column; ``note`` is its small print."""
+    """The head of a column; ``note`` is its small print, ``is_prose`` text that may be broken into lines."""
 
     title: str
     note: str = ""
@@ -98,27 +73,15 @@ class Table:
 
 def table_of(
     title: str,
-    columns: Sequence[Column[Row]],
-    rows: Sequence[Row],
+    headings: Sequence[str | Heading],
+    rows: Sequence[Sequence[str | TableCell]],
     caption: str = "",
-    anchor: Callable[[Row], str] = lambda row: "",
+    anchors: Sequence[str] = (),
 ) -> Table:
-    """The shown columns of at least one row."""
-    shown = [column for column in columns if column.is_shown(rows)]
-    headings = [
-        Heading(column.title, column.note if isinstance(column.note, str) else column.note(rows), column.is_prose)
-        for column in shown
-    ]
-    cells = [[column.cell(row) for column in shown] for row in rows]
-    return Table(title, headings, cells, [anchor(row) for row in rows], caption)
-
-
-def plain_table(
-    title: str, titles: Sequence[str], rows: Sequence[Sequence[str | TableCell]], caption: str = ""
-) -> Table:
-    """A table whose columns are only titles, of cells that are given as text."""
+    """A table of headings and cells, each given as text where text is all that it has."""
+    heads = [Heading(each) if isinstance(each, str) else each for each in headings]
     cells = [[TableCell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    return Table(title, [Heading(each) for each in titles], cells, [""] * len(cells), caption)
+    return Table(title, heads, cells, [*anchors] or [""] * len(cells), caption)
 
 
 def markdown_table(table: Table, *, links: bool = True) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 from markupsafe import Markup
 
 from evenkeel.trainer.lab.page_templates import page_templates, style
-from evenkeel.trainer.lab.reports.tables import Column, Table, TableCell, table_of
+from evenkeel.trainer.lab.reports.tables import Cells, Heading, Table, TableCell, table_of
 from evenkeel.trainer.lab.rollouts.contents import Contents, as_script_data, contents_of
-from evenkeel.trainer.lab.rollouts.jumps import LEAST, Jump
+from evenkeel.trainer.lab.rollouts.jumps import LEAST
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.experiment import Experiment
@@ -92,20 +92,16 @@ def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
 def _jump_table(contents: Contents) -> Table:
     """A row a jump; its link shows the rollouts from the recorded batch before it on (see `script.js`)."""
     places = {batch.number: place for place, batch in enumerate(contents.batches)}
-    columns: list[Column[Jump]] = [
-        Column("what", lambda jump: TableCell(jump.kind)),
-        Column("from step", lambda jump: TableCell(str(jump.step))),
-        Column("before", lambda jump: TableCell(_number(jump.before))),
-        Column("after", lambda jump: TableCell(_number(jump.after))),
-        Column("standard errors", lambda jump: TableCell(_errors(jump.errors))),
-        Column("share right", lambda jump: TableCell(" → ".join(map(_number, jump.accuracy))), "before → after"),
-        Column("rollouts", lambda jump: TableCell("read", link="#rollouts")),
-    ]
-
-    def steps(jump: Jump) -> str:
-        return f"steps-{contents.batches[places[jump.number] - 1].step}-{jump.step}"
-
-    return table_of("Where to look first", columns, contents.jumps, anchor=steps)
+    rows: list[Cells] = []
+    anchors = []
+    for jump in contents.jumps:
+        numbers = [_number(jump.before), _number(jump.after), _errors(jump.errors)]
+        right = " → ".join(map(_number, jump.accuracy))
+        rows.append([jump.kind, str(jump.step), *numbers, right, TableCell("read", link="#rollouts")])
+        anchors.append(f"steps-{contents.batches[places[jump.number] - 1].step}-{jump.step}")
+    right_heading = Heading("share right", "before → after")
+    headings = ("what", "from step", "before", "after", "standard errors", right_heading, "rollouts")
+    return table_of("Where to look first", headings, rows, anchors=anchors)
 
 
 def _number(value: float) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from evenkeel.trainer.lab import statistics
-from evenkeel.trainer.lab.reports.tables import Table, plain_table
+from evenkeel.trainer.lab.reports.tables import Table, table_of
 from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.pilots import Pilot
@@ -120,4 +120,4 @@ def plan_table(plan: SweepPlan) -> Table:
         titles.append(f"power at {plan.wanted:g}")
         rows = [[*row, f"{design.power:.0%}"] for row, design in zip(rows, plan.by_seeds, strict=True)]
     caption = f"With {plan.items} items, after {plan.pilot.rollouts:g} rollout batches."
-    return plain_table(plan.name, titles, rows, caption)
+    return table_of(plan.name, titles, rows, caption)

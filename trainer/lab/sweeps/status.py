@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.live import Live
 
-from evenkeel.trainer.lab.reports.tables import Table, TableCell, plain_table, terminal_table
+from evenkeel.trainer.lab.reports.tables import Table, TableCell, table_of, terminal_table
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.files import SweepRecord
 from evenkeel.trainer.lab.sweeps.plans import Plan
@@ -29,7 +29,7 @@ def status_table(root: Path, only: str | None = None) -> Table:
         rows.append(_cell_row(cell, directory))
         finished += bool(directory.summary())
     titles = ("cell", "state", "attempts", "step", "reward", "held-out accuracy")
-    return plain_table(described["name"], titles, rows, f"{finished} of {len(cells)} finished")
+    return table_of(described["name"], titles, rows, f"{finished} of {len(cells)} finished")
 
 
 def _cell_row(cell: dict[str, Any], directory: CellDirectory) -> list[str | TableCell]:
@@ -61,7 +61,7 @@ def budget_table(sweep: Sweep, plans: Sequence[Plan]) -> Table:
             steps = str(spent.optimizer_steps or f"{spent.steps_per_rollout} a batch")
             rows.append((plan.cell.variant, batches, prompts, steps))
     titles = ("variant", "rollout batches", "prompts", "optimizer steps")
-    return plain_table(f"{sweep.name}: what each variant spends with one seed", titles, rows)
+    return table_of(f"{sweep.name}: what each variant spends with one seed", titles, rows)
 
 
 def watch(root: Path, seconds_between: float = 2.0) -> None:

@@ -1,0 +1,245 @@
+"""The tables of a report, in the order of the page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evenkeel.trainer.evaluation.differences import verdict_of
+from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_judged, mean_accuracies
+from evenkeel.trainer.lab.reports.comparison import Comparison, VariantNumbers
+from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.lab.reports.tables import (
+    EMPTY,
+    NOTHING,
+    Cells,
+    Heading,
+    Table,
+    TableCell,
+    count,
+    difference,
+    estimate,
+    interval,
+    number,
+    p_value,
+    table_of,
+)
+from evenkeel.trainer.lab.reports.verifier_audit import Audit
+
+MOST_DIFFERENCES = 50
+
+
+def comparison_tables(runs: RecordedRuns, comparisons: Sequence[Comparison]) -> Iterator[tuple[str, Table]]:
+    """Name → table: the verdicts, the numbers, and the verdicts on further held-out sets."""
+    links = {variant: f"#{anchor}" for variant, anchor in cell_anchors(runs).items()}
+    for position, found in enumerate(comparisons):
+        if position:
+            yield f"held-out-{position}", _verdict_table(f"Held-out set {found.dataset}", found, links)
+            continue
+        if found.contrasts:
+            yield "verdicts", _verdict_table("Verdict", found, links, _verdict_caption(found))
+        yield "accuracy", _accuracy_table(found, links, is_sweep=bool(runs.baseline))
+
+
+def _verdict_table(title: str, found: Comparison, links: Mapping[str, str], caption: str = "") -> Table:
+    headings = (
+        "variant",
+        Heading("final accuracy", "mean, 95 %"),
+        Heading("difference", "paired by seed, 95 %"),
+        Heading("p", "t"),
+        Heading("p, Holm", f"of {len(found.contrasts)}"),
+        Heading("verdict", is_prose=True),
+    )
+    rows = []
+    for each in found.variants:
+        row = [TableCell(each.name, link=links[each.name]), _final(each, links)]
+        if (contrast := found.contrast_of(each.name)) is None:
+            row += [EMPTY, EMPTY, EMPTY, TableCell("baseline", badge="baseline")]
+        else:
+            verdict = contrast.verdict
+            p_values = (contrast.p_value, contrast.adjusted_p)
+            row += [difference(contrast.difference), *(TableCell(p_value(p)) for p in p_values)]
+            row.append(TableCell(verdict.sentence, badge=verdict.outcome))
+        rows.append(row)
+    return table_of(title, headings, rows, caption)
+
+
+def _accuracy_table(found: Comparison, links: Mapping[str, str], *, is_sweep: bool) -> Table:
+    """What every variant reached, and what it cost."""
+    at_equal, compared = found.equal_tokens is not None, bool(found.contrasts)
+    headings: list[str | Heading] = [
+        "variant",
+        "seeds",
+        "start",
+        Heading("final accuracy", "mean, 95 %"),
+        Heading("tokens", "a run"),
+        Heading("device seconds", "a run"),
+        *([Heading("accuracy at equal tokens", f"at {count(found.equal_tokens)}")] if at_equal else []),
+        Heading("area under curve", "mean height"),
+        *([Heading("area, difference", "paired by seed, 95 %")] if compared else []),
+    ]
+    rows: list[Cells] = []
+    for each in found.variants:
+        contrast = found.contrast_of(each.name)
+        baseline = next((other for other in found.variants if contrast and other.name == contrast.baseline), each)
+        rows.append(
+            [
+                TableCell(each.name, link=links[each.name]),
+                str(len(each.seeds)),
+                number(each.start.value if each.start else None),
+                _final(each, links),
+                _cost(each.tokens, baseline.tokens if contrast else None),
+                _cost(each.device_seconds, baseline.device_seconds if contrast else None),
+                *([estimate(each.at_equal_tokens)] if at_equal else []),
+                estimate(each.area),
+                *([difference(contrast.area) if contrast else EMPTY] if compared else []),
+            ]
+        )
+    return table_of("Accuracy and cost", headings, rows, _accuracy_caption(found, is_sweep=is_sweep))
+
+
+def _final(numbers: VariantNumbers, links: Mapping[str, str]) -> TableCell:
+    return TableCell(number(numbers.final.value), interval(numbers.final), link=links[numbers.name])
+
+
+def _cost(spent: float | None, baseline: float | None) -> TableCell:
+    """A mean over seeds; for a variant with a baseline also as a multiple of the baseline's."""
+    return TableCell(count(spent), f"× {spent / baseline:.2f}" if spent is not None and baseline else "")
+
+
+def _verdict_caption(found: Comparison) -> str:
+    items = found.contrasts[0].difference.num_items
+    pairing = "paired by seed" + (f" and item ({items} items)" if items else "")
+    return (
+        f"Difference of final held-out accuracy on {found.dataset}, {pairing}, with its 95 % interval. A variant is "
+        "called better or worse only where the interval excludes 0. The interval and the p-values assume that the "
+        "means of the seeds are about normally distributed."
+    )
+
+
+def _accuracy_caption(found: Comparison, *, is_sweep: bool) -> str:
+    items = found.variants[0].final.num_items
+    words = [f"Held-out accuracy on {found.dataset}; each number links to its runs."]
+    if is_sweep:
+        over = " and items (with a single seed: Wilson’s interval over items)" if items else ""
+        words.append(f"Means have t intervals over seeds{over}.")
+        words.append(
+            "Cost is the mean over seeds, and how many times the baseline’s it is: tokens of prompts and completions, "
+            "wall time × processes. The area is the mean height of the learning curve: it shows which variant learns "
+            "faster."
+        )
+    elif items:
+        words.append(
+            f"The interval is Wilson’s, over {items} items; another seed would have given another policy. "
+            "Cost: tokens of prompts and completions, wall time × processes."
+        )
+    return " ".join(words)
+
+
+def tuning_table(runs: RecordedRuns) -> Table | None:
+    """One row a variant with the point that was chosen; ``None`` where nothing was tuned."""
+    if not runs.tuning:
+        return None
+    rows = []
+    for name, choice in runs.tuning["chosen"].items():
+        points = "; ".join(f"{point}: {number(mean)}" for point, mean in choice["accuracies"].items())
+        rows.append((name, choice["point"], number(choice["accuracies"][choice["point"]]), points))
+    caption = (
+        "Mean held-out accuracy over the seeds and the held-out rows used for tuning. The best of several is biased "
+        "upwards; the verdict rests on other seeds and other rows."
+    )
+    return table_of("Tuning", ("variant", "chosen", "accuracy while tuning", "all points"), rows, caption)
+
+
+def tuning_sentence(runs: RecordedRuns) -> str:
+    """Whether each variant was compared at its own best settings; empty for a single run or a lone variant."""
+    compared = [variant for variant in runs.by_variant if runs.baseline_of(variant) is not None]
+    if not compared:
+        return ""
+    if runs.tuning:
+        points = len(next(iter(runs.tuning["chosen"].values()))["accuracies"])
+        tuned, seeds = ", ".join(runs.tuning["grid"]), runs.tuning["seeds"]
+        return (
+            f"Tuned: every variant uses its own best of {points} points of {tuned}, chosen by "
+            f"{points * len(seeds)} runs each (seeds {', '.join(map(str, seeds))}) and confirmed on fresh "
+            "seeds and other held-out rows."
+        )
+    rates = {
+        variant: (next(iter(by_seed.values())).raw_config.get("trl") or {}).get("learning_rate")
+        for variant, by_seed in runs.by_variant.items()
+    }
+    if any(rates[variant] != rates.get(runs.baseline[variant], rates[variant]) for variant in compared):
+        return "Not tuned: variants differ in learning rate, and the rates were not chosen by tuning on equal budgets."
+    return (
+        "Compared at a single learning rate: what is best for one variant may not be for another. `tune:` in the "
+        "sweep's file chooses a rate for each variant."
+    )
+
+
+def cell_anchors(runs: RecordedRuns) -> Mapping[str, str]:
+    """Variant → the place of its first cell in the page."""
+    return {variant: f"cells-{number}" for number, variant in enumerate(runs.by_variant)}
+
+
+def cell_table(runs: RecordedRuns, dataset: str, directory: Path) -> Table:
+    """Every finished run with its accuracy, what it cost, and a link to its directory."""
+    rows: list[Cells] = []
+    anchors = []
+    for variant, anchor in cell_anchors(runs).items():
+        for position, run in enumerate(runs.by_variant[variant].values()):
+            link = "" if run.path == directory else f"{run.path.relative_to(directory).as_posix()}/"
+            costs = [count(spent) for spent in (run.tokens, run.device_seconds, run.optimizer_steps)]
+            rows.append(
+                [TableCell(f"{variant}-s{run.seed}", link=link), str(run.seed), _accuracy(run, dataset), *costs]
+            )
+            anchors.append("" if position else anchor)
+    headings = ("cell", "seed", Heading("accuracy", "held-out, last"), "tokens", "device seconds", "optimizer steps")
+    caption = (
+        "Accuracy at each run's own last evaluation, over the items with a verdict. Tokens are the prompts and "
+        "completions trained on; device seconds are wall time × processes, start-up and evaluations included."
+    )
+    return table_of("Cells", headings, rows, caption, anchors)
+
+
+def _accuracy(run: RecordedRun, dataset: str) -> str:
+    if not dataset or not is_judged(run, dataset):
+        return NOTHING
+    return number(float(mean_accuracies(final_accuracies([run], dataset))[0]))
+
+
+def audit_table(audits: Mapping[str, Audit]) -> Table:
+    """One row a variant."""
+    headings = (
+        "variant",
+        "completions",
+        Heading("unscored", "no verdict"),
+        Heading("truncated", "at the length limit"),
+        Heading("verifier stopped", "at its limits, while training"),
+    )
+    rows = []
+    for name, audit in audits.items():
+        shares = [number(share) for share in (audit.frac_unjudged, audit.frac_truncated)]
+        stopped = ", ".join(f"{verifier} {share:.4f}" for verifier, share in audit.frac_killed.items()) or "0"
+        rows.append([name, str(audit.completions), *shares, stopped])
+    return table_of("Verifier audit", headings, rows, "Shares of the completions of the last evaluations.")
+
+
+def differences_table(audits: Mapping[str, Audit]) -> Table | None:
+    """One row a completion on which two verifiers differ; ``None`` where no two verifiers read answers."""
+    rows: list[Cells] = []
+    counts = []
+    for variant, audit in audits.items():
+        for pair, records in audit.differences.items():
+            counts.append(f"{variant}: {' and '.join(pair)} on {len(records)} of {audit.completions} completions")
+            for record in records[:MOST_DIFFERENCES]:
+                reference = TableCell(str(record.get("reference"))[:200], is_code=True)
+                rows.append([variant, str(record["item"]), reference, *(_said(record, name) for name in pair)])
+    verdicts = [Heading(which, "answer and reason", is_prose=True) for which in ("one", "other")]
+    headings: list[str | Heading] = ["variant", "item", Heading("reference", is_prose=True), *verdicts]
+    caption = f"Differences: {'; '.join(counts)}. At most {MOST_DIFFERENCES} of each are listed."
+    return table_of("Where verifiers differ", headings, rows, caption) if counts else None
+
+
+def _said(record: Mapping[str, Any], name: str) -> TableCell:
+    """One verifier's verdict, with its answer and reason."""
+    reason = str(record[f"{name}/reason"])[:200]
+    return TableCell(f"{name}: {verdict_of(record, name)}", f"{record.get(f'{name}/answer')}; {reason}")
