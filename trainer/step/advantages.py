@@ -108,7 +108,7 @@ class Advantages:
 
     def _gathered_verdicts(self, columns: dict[str, list[Any]], rows: int) -> Tensor | None:
         """`verdicts` of all ranks (N,), ``None`` where one of them has none; every rank makes the same call."""
-        local = verdicts(columns, told=True)
+        local = verdicts(columns, noisy=True)
         values = torch.full((rows,), torch.nan) if local is None else local
         flagged = torch.cat([torch.tensor([float(local is not None)]), values]).to(self.ranks.device)
         gathered = self.ranks.gathered(flagged).view(-1, rows + 1)

@@ -1,4 +1,4 @@
-"""Judging beside the scoring of a rollout batch: reward functions run in a thread from when completions exist.
+"""Reward functions in parallel with the scoring of a rollout batch: in a thread, from when completions exist.
 
 TRL generates, scores the completions under π_old and the reference where it needs that, and only then calls the reward
 functions. Those that may run in a thread are called here as soon as the completions exist, with the arguments that TRL
@@ -42,7 +42,7 @@ class Judging:
     Attributes:
         rewards_per_function: (N, F) of all ranks, of the newest rollout batch.
         columns: what this rank's reward functions logged of it, name → one value a row.
-        overlapped_seconds: seconds of judging in the newest call that ran beside other work.
+        overlapped_seconds: seconds of judging in the newest call that ran in parallel with other work.
     """
 
     rewards_per_function: Tensor
@@ -55,7 +55,7 @@ class Judging:
         self._early: EarlyJudgement | None = None
 
     @contextmanager
-    def beside_scoring(self, rows: Sequence[Mapping[str, Any]] | None) -> Iterator[None]:
+    def overlapped(self, rows: Sequence[Mapping[str, Any]] | None) -> Iterator[None]:
         """Inside, functions may be called as soon as ``rows`` have completions; ``None`` = only where TRL calls."""
         self._rows = rows
         try:

@@ -85,7 +85,7 @@ class Speed:
             raise PreflightError(("negative-staleness", what))
         for name, words in (("microbatches", ("trl", "planned")), ("generation", ("trl", "compact", None))):
             if (value := getattr(self, name)) not in words:
-                what = f"{name} = {value!r} is none of {', '.join(map(repr, words))}. Write one of them."
+                what = f"{name} = {value!r} must be one of {', '.join(map(repr, words))}."
                 raise PreflightError((f"unknown-{name}", what))
 
 

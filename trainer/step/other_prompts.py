@@ -32,7 +32,7 @@ logged, name → one value a row. All ranks call it with as many rows."""
 
 @dataclass(frozen=True)
 class Revision:
-    """One completion ŷ of a revision prompt: what was sampled, and the verdict: 1 right, 0 wrong, NaN unjudged."""
+    """One completion ŷ of a revision prompt: what was sampled, and the verdict: 1 right, 0 wrong, NaN unscored."""
 
     token_ids: list[int]
     correct: float
@@ -58,7 +58,7 @@ class Revisions:
         """The columns of all ranks' rows.
 
         Args:
-            correct: (N,) verdicts on all ranks' rollouts: 1 right, 0 wrong, NaN unjudged; ``None`` = there are none.
+            correct: (N,) verdicts on all ranks' rollouts: 1 right, 0 wrong, NaN unscored; ``None`` = there are none.
             seed: another one for each rollout batch.
             metrics: where ``revisions/…`` are added.
 
@@ -80,7 +80,7 @@ class Revisions:
         revisions: list[Revision] = []
         if most:
             token_ids, logged = write([rows[row] for row, _ in asked], prompts)
-            right = verdicts(logged, told=True)
+            right = verdicts(logged, noisy=True)
             if right is None or len(right) != len(asked):
                 raise ValueError(_NO_VERDICTS)
             revisions = [Revision(ids, value) for ids, value in zip(token_ids, right.tolist(), strict=True)]

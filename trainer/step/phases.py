@@ -13,7 +13,7 @@ for 0 s.
 - ``old_logps``, ``reference``: scoring the completions under π_old and under the reference, where that is done;
 - ``verify_wait``: what judging adds to the step: TRL's ``_calculate_rewards``, with the gathering of rewards, and so
   the wait for the slowest rank;
-- ``verify``: what that would be with nothing run beside it (see `evenkeel.trainer.step.judging`), so never less;
+- ``verify``: what that would be with nothing in parallel (see `evenkeel.trainer.step.judging`), so never less;
 - ``prepare``: the rest of making a rollout batch: padding, advantages, their diagnostics, TRL's cut;
 - ``update``: forwards, backwards, planned micro-batches, clipping, the optimizer;
 - ``log``: logging, of the step before: the time of a log is known when it has been written.
@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TIMED = ("generate", "sync", "old_logps", "reference", "verify_wait", "prepare", "update", "log")
-"""What a step's time is divided into. ``verify`` is none of them: it runs beside others."""
+"""What a step's time is divided into. ``verify`` is none of them: it overlaps them."""
 _STARTS_CLOCK = ("update", "log")
 _ALWAYS = (*_STARTS_CLOCK, "evaluate")
 """Phases that are noted wherever they begin; the others only while the clock runs."""
@@ -121,8 +121,8 @@ class Phases:
         """What comes next is the optimizer's step."""
         self._after_backward = True
 
-    def judged_beside(self, seconds: float) -> None:
-        """Count judging that ran beside other work."""
+    def count_overlapped(self, seconds: float) -> None:
+        """Count judging that ran in parallel with other work."""
         self._overlapped += seconds
 
     def end_step(self) -> dict[str, float]:

@@ -22,7 +22,7 @@ _LIKELY_ALIVE = 0.25
 """A round asks for at most four times as many prompts as miss."""
 
 
-class Answers(NamedTuple):
+class Generations(NamedTuple):
     """What was generated for some rows of this rank, and judged.
 
     Attributes:
@@ -40,7 +40,7 @@ class Answers(NamedTuple):
     turns: list[Any]
 
 
-Answer = Callable[[list[Row]], Answers]
+Answer = Callable[[list[Row]], Generations]
 """Generates and judges completions of rows of this rank; all ranks call it at the same time."""
 
 
@@ -82,7 +82,7 @@ class Prompts:
         self.reward_weights, self.ends = setup.reward_weights, setup.ends
         self.chosen: list[int] = []
         """The prompts of the newest rollout batch, of all ranks."""
-        self._kept: Answers | None = None
+        self._kept: Generations | None = None
 
     @property
     def has_rounds(self) -> bool:
@@ -181,7 +181,7 @@ class Prompts:
         columns = {name: [record["columns"].get(name) for record in records] for name in names}
         # as TRL's _generate returns it
         generated: tuple[Any, ...] = (ids, completion_ids, tool_mask, completions, sampled, {}, None, [])
-        self._kept = Answers(prompts, generated, torch.cat([rewards for _, _, rewards in kept]), columns, turns)
+        self._kept = Generations(prompts, generated, torch.cat([rewards for _, _, rewards in kept]), columns, turns)
 
     def _asked(self, found: Candidates, wanted: int) -> int:
         """Prompts of the next round: as many as miss, by the share of live groups so far; equally many on all ranks."""

@@ -87,12 +87,12 @@ def loss_mask(batch: Mapping[str, Any]) -> Tensor:
     return mask * batch["tool_mask"] if "tool_mask" in batch else mask
 
 
-def verdicts(columns: Mapping[str, list[Any]], *, told: bool = False) -> Tensor | None:
+def verdicts(columns: Mapping[str, list[Any]], *, noisy: bool = False) -> Tensor | None:
     """The column ``correct`` as 1, 0, NaN; ``None`` where there is none, or it holds something else than verdicts.
 
-    With ``told`` what training may know of it: ``noisy_correct``, where a reward has noise.
+    With ``noisy`` what is visible to training: ``noisy_correct``, where a reward has noise.
     """
-    values = columns.get("noisy_correct" if told and "noisy_correct" in columns else "correct", [])
+    values = columns.get("noisy_correct" if noisy and "noisy_correct" in columns else "correct", [])
     if not values or not all(value is None or (isinstance(value, float | int) and value in (0, 1)) for value in values):
         return None
     return torch.tensor([torch.nan if value is None else float(value) for value in values])

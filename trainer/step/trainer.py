@@ -66,7 +66,7 @@ from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.other_prompts import Revisions, Teacher, unusable_references
 from evenkeel.trainer.step.packing import attention_length, unshareable
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.prompts import Answers, Prompts
+from evenkeel.trainer.step.prompts import Generations, Prompts
 from evenkeel.trainer.step.provenance import EngineCheck, Provenance, compute_dtype
 from evenkeel.trainer.step.records import Recorder, samples
 from evenkeel.trainer.step.rollout import EpochSampler, Lag, PendingRollout, Request, Rollout, RolloutBatch, RunOrder
@@ -102,7 +102,7 @@ class RLVRTrainer(GRPOTrainer):
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
         prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
-        teacher: how completions are scored behind the gold answer or siblings' responses, where a strategy names
+        teacher: how completions are scored after the gold answer or siblings' responses, where a strategy names
             ``teacher_logps`` (rlsd, sdpo) or ``teacher_contrast`` (rlcsd); see `TeacherOptions`.
         strategies: all of these, built and tried by `build_strategies`, in their place.
         cut: ``by_rank``: each rank cuts its rows into optimizer steps, as TRL does; ``over_all_ranks``: the same rows
@@ -271,7 +271,7 @@ class RLVRTrainer(GRPOTrainer):
             rows = prompts.rows(given, self._position, self._generate_and_judge, self._metrics["train"])
         return rows if keys is None else keys.added_to(rows, self._position.rollout)
 
-    def _generate_and_judge(self, rows: list[Row]) -> Answers:
+    def _generate_and_judge(self, rows: list[Row]) -> Generations:
         """Completions of rows that a prompt sampler tries, judged."""
         if (keys := self.parts.row_keys) is not None:
             rows = keys.added_to(rows, self._position.rollout)
@@ -279,7 +279,7 @@ class RLVRTrainer(GRPOTrainer):
         rewards = self._calculate_rewards(rows, prompts, generated[3], generated[1])
         columns = {name: each for name, each in self._pending_extra_logs.items() if len(each) == len(rows)}
         self._pending_extra_logs = defaultdict(list)
-        return Answers(prompts, generated, rewards, columns, self.parts.provenance.turns(generated))
+        return Generations(prompts, generated, rewards, columns, self.parts.provenance.turns(generated))
 
     def _rollout(self, rows: list[Row]) -> RolloutBatch:
         """A rollout batch of these rows by the current policy, with its advantages."""
@@ -292,7 +292,7 @@ class RLVRTrainer(GRPOTrainer):
             parts.prompts.serving_kept_rollout() as kept_turns,
             temporarily(self, ended if kept_turns and has_environments else {}),
             parts.scoring.rollout(),  # TRL scores π_old off-policy or with vLLM's correction, then the reference
-            parts.judging.beside_scoring(None if has_environments else rows),
+            parts.judging.overlapped(None if has_environments else rows),
         ):
             if kept_turns:
                 parts.provenance.put_back(kept_turns)
@@ -470,7 +470,7 @@ class RLVRTrainer(GRPOTrainer):
                 temporarily(self, {"reward_funcs": functions}),
             ):
                 rewards: Tensor = super()._calculate_rewards(*positional, **keywords)
-        parts.phases.judged_beside(parts.judging.overlapped_seconds)
+        parts.phases.count_overlapped(parts.judging.overlapped_seconds)
         return rewards
 
     # 4. The loss of a micro-batch, and the optimizer step
@@ -628,7 +628,7 @@ class RLVRTrainer(GRPOTrainer):
             super().create_model_card(*positional, **keywords)
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """Of a checkpoint's missing weights those that are tied to others are none."""
+        """TRL's, in which tied weights are not reported missing."""
         tied = getattr(self.model, "all_tied_weights_keys", None) or {}
         missing = [name for name in load_result.missing_keys if name not in tied]
         super()._issue_warnings_after_load(
@@ -715,7 +715,7 @@ class Parts:
         config = model.config.get_text_config()
         functions = dict(zip(trainer.reward_func_names, trainer.reward_funcs, strict=True))
         wants_keys = any(getattr(function, "wants_row_keys", False) for function in trainer.reward_funcs)
-        step_is_made, sharded = trainer.is_deepspeed_enabled, trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled
+        deepspeed, fsdp = trainer.is_deepspeed_enabled, trainer.is_fsdp_enabled
         self.ranks, self.schedule, self.choices = ranks, setup.schedule, setup.choices
         self.phases, self.lag, self.checkpoint = Phases(), Lag(setup), Checkpoint(strategies.all, ranks)
         counts = self.checkpoint.counts
@@ -739,8 +739,8 @@ class Parts:
         self.faults = self.disk = None
         if guards is not None:
             scaled = getattr(trainer.accelerator, "scaler", None) is not None
-            self.faults = FaultGuard(guards, ranks, counts, norm_is_scaled=scaled, step_is_made=step_is_made)
-            self.disk = DiskGuard(ranks, guards.report, saves_together=sharded)
+            self.faults = FaultGuard(guards, ranks, counts, norm_is_scaled=scaled, step_is_made=deepspeed)
+            self.disk = DiskGuard(ranks, guards.report, saves_together=deepspeed or fsdp)
         self.loss = Loss(setup)
 
     def begin_training(self) -> None:
@@ -784,6 +784,7 @@ def setup_of(
 
 
 def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
+    """What the loaded model, the data and the reward functions say of themselves."""
     model = trainer.accelerator.unwrap_model(trainer.model_wrapped)
     config = trainer.model.config.get_text_config()
     own = [name for name in ("rollout_func", "tools", "environment_factories") if getattr(trainer, name, None)]

@@ -67,7 +67,7 @@ def logged(trainer: RLVRTrainer) -> list[dict[str, Any]]:
     ]
 
 
-def test_early_judging_runs_beside_scoring_and_changes_nothing(tiny_model, tmp_path: Path):
+def test_early_judging_runs_overlapped_and_changes_nothing(tiny_model, tmp_path: Path):
     early, late = DigitFunction(early=True), DigitFunction(early=False)
     first, second = trained(tiny_model, tmp_path / "early", early), trained(tiny_model, tmp_path / "late", late)
     assert (early.threads, late.threads) == ({"early-judging"}, {"MainThread"})
