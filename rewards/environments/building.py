@@ -56,7 +56,7 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
         what = f"two of {len(tools)} tools have one name: {', '.join(functions)}. Rename one."
         raise EnvironmentPartError(what, code="tool-twice")
     if spec is None:
-        return environment_class(Tools, None, functions, resets_objects=False)
+        return environment_class(Tools, None, functions)
     found = ENVIRONMENT_KIND.find(spec)
     kind = found.target
     if not isinstance(kind, type) or not callable(getattr(kind, "reset", None)):
@@ -82,7 +82,7 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
             what = f"environment {found.label!r} cannot be made: {said[0]}: {said[1]}"
             raise EnvironmentPartError(what, code="failed-constructor")
         pays = bool(answer["result"])
-    return environment_class(kind, host, functions, resets_objects=kind not in ENVIRONMENTS.values(), has_reward=pays)
+    return environment_class(kind, host, functions, has_reward=pays)
 
 
 def _limits(*, time_limit_s: Seconds = 30.0, memory_mb: Count = 2048) -> None:

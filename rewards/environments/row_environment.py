@@ -48,8 +48,6 @@ class RowEnvironment:
 
     turn_columns: ClassVar[frozenset[str]] = frozenset({"turn_rewards"})
     """What `by_turn` can say of it: what turns were paid, which is 0 where it does not say; states if it names them."""
-    resets_objects: ClassVar[bool] = False
-    """Whether the user's object is reset for the next row, so that it may keep something that no checkpoint holds."""
     _hosts: ClassVar[Mapping[str, Host]]
     """Of each tool that is a function, by its name, and of the user's `OBJECT`."""
     _tools: ClassVar[frozenset[str]]
@@ -197,7 +195,6 @@ def environment_class(
     host: Host | None,
     tools: Mapping[str, tuple[Callable[..., Any], Host]],
     *,
-    resets_objects: bool,
     has_reward: bool = False,
 ) -> type[RowEnvironment]:
     """The class whose instances TRL is given in place of those of the user's class ``kind``.
@@ -221,7 +218,6 @@ def environment_class(
             for method in CONTROL
             if callable(getattr(kind, method, None)) or (method == "get_reward" and has_reward)
         ),
-        "resets_objects": resets_objects,
     }
     if "state" in settings["_answers"]:
         settings["turn_columns"] = RowEnvironment.turn_columns | {"state_keys"}

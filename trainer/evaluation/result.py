@@ -67,8 +67,6 @@ class EvaluationResult:
             "frac_truncated": float(np.mean([record["truncated"] for record in self.records])),
             "frac_unjudged": float(np.mean([record["correct"] is None for record in self.records])),
             "tokens_per_second": sum(tokens) / self.seconds,
-            "completions_per_second": len(tokens) / self.seconds,
-            "generation_seconds": self.seconds,
             "interval": "95 %, Wilson's score interval over items",
             "verifiers_differ": {
                 " / ".join(pair): sorted({record["item"] for record in found})
@@ -112,12 +110,12 @@ class EvaluationResult:
             f"    {name:<20} {first} {_text(made[first])}  ({self._size(name)} items)"
             for name, made in self.groups.items()
         ]
-        shares = f"{summary['frac_truncated']:.1%} truncated, {summary['frac_unjudged']:.1%} unjudged"
-        rates = f"{summary['tokens_per_second']:,.0f} tokens/s, {summary['completions_per_second']:.3g} completions/s"
         for pair, items in summary["verifiers_differ"].items():
-            named = f" ({', '.join(map(str, items[:10]))}{', …' if len(items) > 10 else ''})" if items else ""
-            lines.append(f"  {pair}: {len(items)} items on which they differ{named}")
-        return "\n".join([*lines, f"  {rates}; {summary['mean_tokens']:.0f} tokens a completion, {shares}"])
+            named = ", ".join(map(str, items[:10])) + ", …" * (len(items) > 10)
+            lines.append(f"  {pair}: {len(items)} items on which they differ ({named})")
+        shares = f"{summary['frac_truncated']:.1%} truncated, {summary['frac_unjudged']:.1%} unjudged"
+        rates = f"{summary['tokens_per_second']:,.0f} tokens/s, {summary['mean_tokens']:.0f} tokens a completion"
+        return "\n".join([*lines, f"  {rates}, {shares}"])
 
     def _size(self, group: str) -> int:
         return len({record["item"] for record in self.records if record["group"] == group})

@@ -39,8 +39,8 @@ def environments_of(config: RunConfig) -> Environments:
         if away := [task for task in given if task not in tasks]:
             raise EnvironmentPartError(
                 f"environment names one for the rows of task {away[0]!r}, and no source of data has that task (tasks "
-                f"there: {', '.join(sorted(tasks)) or 'none'}): it would never be used. Write the task at its source, "
-                f"`{{path: …, task: {away[0]}}}`, or give its environment the name of a task that is there.",
+                f"there: {', '.join(sorted(tasks)) or 'none'}). Write the task at its source: "
+                f"`{{path: …, task: {away[0]}}}`.",
                 code="environment-of-no-task",
             )
     found = {task: build_environment(part, config.tools) for task, part in parts.items()}
@@ -48,16 +48,15 @@ def environments_of(config: RunConfig) -> Environments:
     for kind in found.values():
         if has_reward(kind) and not is_asked:
             raise EnvironmentPartError(
-                f"environment {kind.__name__} has a reward of its own, and no reward of the run asks for it: what it "
-                "pays would be lost. Write `rewards: [{verifier: environment}]`, beside others or alone; with "
-                "`weight: 0` it is logged and not paid.",
+                f"environment {kind.__name__} has a reward of its own, and no reward of the run asks for it. Write "
+                "`rewards: [{verifier: environment}]`; with `weight: 0` it is logged and not paid.",
                 code="environment-reward-not-asked",
             )
     if given is not None and is_asked and not any(map(has_reward, found.values())):
         names = ", ".join(kind.__name__ for task, kind in found.items() if task != OTHER_TASKS)
         raise EnvironmentPartError(
-            f"The verifier environment is to pay what {names} says, which has neither a get_reward nor an attribute "
-            "reward: no row could be scored. Write def get_reward(self), or another verifier.",
+            f"rewards names the environment, and {names} has neither a get_reward nor an attribute reward. Write def "
+            "get_reward(self), or another verifier.",
             code="environment-without-reward",
         )
     return found
@@ -101,14 +100,3 @@ def trainer_arguments(environments: Environments) -> dict[str, Any]:
     if not environments:
         return {}
     return {"environment_factory": environments.get(None) or dict(environments)}
-
-
-def kept_on_resume(environments: Environments) -> str:
-    """What is said where a run goes on without what its environments may have kept; empty where nothing is kept."""
-    kept = dict.fromkeys(kind.__name__ for kind in environments.values() if kind.resets_objects)
-    if not kept:
-        return ""
-    return (
-        f"Objects of {', '.join(kept)} are reset for each row, and the run goes on with new ones: if a reset leaves "
-        "something of earlier rows in them, it goes on differently from one without a stop."
-    )

@@ -10,7 +10,6 @@ from evenkeel.trainer.run.check.check import checked_before_start
 from evenkeel.trainer.run.check.context import lines_named
 from evenkeel.trainer.run.check.report import brief_lines
 from evenkeel.trainer.run.config.layers import layered
-from evenkeel.trainer.run.environments import kept_on_resume
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.library_errors import library_errors_in_words
@@ -112,8 +111,6 @@ def train(
             if is_main:
                 branch.begin(run)
         if is_main:
-            if checkpoint is not None and (kept := kept_on_resume(experiment.environments)):
-                print(kept, flush=True)
             check_wandb_answers(config)
         HEARTBEAT.enter("Loading the model")
         with library_errors_in_words(HEARTBEAT.stage), lines_named("algorithm", written):

@@ -103,7 +103,6 @@ def test_a_call_that_holds_the_interpreter_ends_the_process_and_its_rows_and_the
 
 def test_an_object_is_reset_for_its_next_row():
     environment = made()
-    assert type(environment).resets_objects
     heard = [environment.count()]
     environment.reset()
     assert [text.split(",")[0] for text in (*heard, environment.count())] == ["row 1", "row 2"]

@@ -6,11 +6,7 @@ from typing import Any
 
 import torch
 
-from evenkeel.trainer.run.export.source import Source
-from evenkeel.trainer.run.record.files import DamagedFileError, read_parquet
-
-QUESTION = "What is 2 + 3?"
-"""Asked where the run has evaluated nothing."""
+QUESTIONS = ("What is 2 + 3?", "Write a word that rhymes with tree.", "(7 - 4) * 5 =", "Why is the sky blue?")
 
 
 @dataclass(frozen=True)
@@ -43,23 +39,10 @@ class Agreement:
         )
 
 
-def conversations(source: Source, most: int) -> list[list[dict[str, str]]]:
-    """Up to ``most`` held-out questions of the run, with its system prompt."""
-    again = "Bring it back as it was written, or delete it: the policies are then compared on other prompts."
-    files = [(step, file) for steps in source.run.answers.values() for step, file in steps.items()]
-    questions: list[str] = []
-    for _, file in sorted(files, key=lambda each: -each[0]):
-        table = read_parquet(file, ["prompt"], again)
-        if "prompt" not in table.column_names:
-            raise DamagedFileError(f"{file} is damaged: it has no column 'prompt'. {again}")
-        for prompt in table.column("prompt").to_pylist():
-            if prompt not in questions:
-                questions.append(prompt)
-        if len(questions) >= most:
-            break
-    system = source.config.data.system_prompt
-    before = [] if system is None else [{"role": "system", "content": system}]
-    return [[*before, {"role": "user", "content": question}] for question in (questions or [QUESTION])[:most]]
+def conversations(system_prompt: str | None) -> list[list[dict[str, str]]]:
+    """`QUESTIONS` as they are asked in the run."""
+    before = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
+    return [[*before, {"role": "user", "content": question}] for question in QUESTIONS]
 
 
 def greedy_answers(

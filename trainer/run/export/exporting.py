@@ -18,8 +18,8 @@ from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.record.files import MANIFEST, CheckpointRecord, read_record, write_json
 
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
-PROMPTS, TOKENS = 4, 64
-"""What the exported policy is compared on: so many prompts, and at most so many tokens of an answer."""
+TOKENS = 64
+"""The longest answer that the exported policy is compared on."""
 SAME_WEIGHTS_GAP = 1e-3
 """Log-probabilities may differ by so much where no weight was rounded: merging an adapter reorders sums."""
 _UNPUBLISHED = ("command", "git_diff", "environment", "packages")
@@ -56,7 +56,7 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
         ) from error
     trained_dtype = str(policy.dtype).removeprefix("torch.")
     generation = generation_config(source, policy, tokenizer)
-    asked = conversations(source, PROMPTS)
+    asked = conversations(source.config.data.system_prompt)
     policy = policy.to(_device())
     answers = greedy_answers(policy, tokenizer, asked, generation, TOKENS)
 

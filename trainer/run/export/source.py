@@ -95,10 +95,7 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
         newest = checkpoints[0] / TRAINER_STATE if checkpoints else None
         state = read_record(newest, StateRecord, "Name a step.") if newest and newest.is_file() else {}
         if state.get("best_model_checkpoint") is None:
-            raise Refusal(
-                f"{run.path} kept no best checkpoint: its configuration has no `evaluation: {{keep_best: …}}`, or "
-                "nothing has been evaluated yet. Leave --checkpoint out for the newest, or name a step."
-            )
+            raise Refusal(f"{run.path} kept no best checkpoint. Leave --checkpoint out for the newest, or name a step.")
         wanted = str(step_of(Path(state["best_model_checkpoint"])))
     if wanted is None:
         found = run.newest_checkpoint().checkpoint
