@@ -1,5 +1,7 @@
-"""A strategy with a state of its own, for the tests that launch whole runs and kill them."""
+"""Strategies for the tests that launch whole runs: one with a state of its own, and one that fails in training."""
 
+import os
+import sys
 from typing import Any
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
@@ -20,3 +22,12 @@ class FadingGRPO:
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         self.batches = state["batches"]
+
+
+def failing(rewards: Any, group_size: int) -> Any:
+    """GRPO's advantages of the few rows of a trial or a rehearsal; a whole rollout batch ends the process."""
+    if len(rewards) == 16:
+        sys.stdout.write("it fails on purpose\n")
+        sys.stdout.flush()
+        os._exit(1)
+    return grpo(rewards, group_size)

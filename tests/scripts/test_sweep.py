@@ -103,7 +103,7 @@ def trained_steps(cell: CellDirectory) -> list[int]:
 
 @pytest.mark.slow
 def test_a_failing_cell_is_retried_and_reported_and_stops_no_other(tmp_path: Path, tiny_model: Path, start: Start):
-    variants = {"grpo": {}, "broken": {"trl.learning_rate": 1e30}, "lopti": LOPTI}
+    variants = {"grpo": {}, "broken": {"algorithm.advantage": "tests.scripts.stateful_part:failing"}, "lopti": LOPTI}
     executor = {"kind": "local", "parallel": 2}
     status, output = start("run", str(sweep_file(tmp_path, tiny_model, variants, executor=executor))).finished()
     assert status == 1, output
@@ -112,7 +112,7 @@ def test_a_failing_cell_is_retried_and_reported_and_stops_no_other(tmp_path: Pat
     assert states == {"grpo": "finished", "broken": "failed", "lopti": "finished"}
     assert len(cells["broken"].attempts()) == 2  # one retry
     assert "broken-s0: failed (exit status 1); trying again" in output
-    assert "is not finite" in output.split("broken-s0 failed; the end of")[1]
+    assert "it fails on purpose" in output.split("broken-s0 failed; the end of")[1]
     steps = {name: cells[name].summary()["optimizer_steps"] for name in ("grpo", "lopti")}
     assert steps == {"grpo": 4, "lopti": 8}
     config = (cells["lopti"].run / "config.yaml").read_text()

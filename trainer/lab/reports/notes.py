@@ -8,8 +8,6 @@ from evenkeel.trainer.lab.reports.accuracies import curves
 from evenkeel.trainer.lab.reports.comparison import Comparison
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 
-FEWEST_EVALUATIONS = 3
-
 
 def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, directory: Path) -> list[str]:
     """Sentences, in the order of a reader's questions: which runs, which data, which tests."""
@@ -36,15 +34,15 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
     return [
         *notes,
         *main.unpaired,
-        *_files(runs, judged, main, directory),
+        *_files(runs, main, directory),
         *_unequal(judged, main.dataset),
         *_nothing_learned(judged, main.dataset),
         *_tests(runs, main),
     ]
 
 
-def _files(runs: RecordedRuns, judged: RecordedRuns, main: Comparison, directory: Path) -> Sequence[str]:
-    """Files that are missing or damaged, and evaluations that are too few."""
+def _files(runs: RecordedRuns, main: Comparison, directory: Path) -> Sequence[str]:
+    """Files that are missing or damaged."""
     notes = []
     broken = [
         path for run in runs.all if (path := run.final_file(main.dataset)) and not run.final_answers(main.dataset)
@@ -58,11 +56,6 @@ def _files(runs: RecordedRuns, judged: RecordedRuns, main: Comparison, directory
         notes.append(
             "Not all runs kept their per-item results (evaluations/*/step-*.parquet), so the intervals "
             "cover the variation between seeds only, not between items. Samples and audit need these files too."
-        )
-    if any(len(run.held_out()[main.dataset]) < FEWEST_EVALUATIONS for run in judged.all):
-        notes.append(
-            "Some runs were evaluated fewer than three times: areas under curves are coarse. Set "
-            "evaluation.every_steps for finer ones."
         )
     return notes
 

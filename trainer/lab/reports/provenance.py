@@ -1,12 +1,12 @@
 """Where the numbers come from: code, packages, machine, command, seeds, time; and what the variants change."""
 
 import shlex
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 from evenkeel.trainer.lab.reports.tables import NOTHING, Heading, Table, TableCell, table_of
+from evenkeel.trainer.run.config.layers import flattened
 
 MAIN_PACKAGES = (
     "trl-evenkeel",
@@ -36,8 +36,8 @@ def provenance_table(runs: RecordedRuns) -> Table:
         ("data", _all(map(_data, manifests))),
         ("seeds", ", ".join(map(str, sorted({run.seed for run in runs.all})))),
         ("runs", str(len(runs.all))),
-        ("wall time", _time(seconds)),
-        ("command of the first run", shown_command(manifests[0].get("command") or []) if manifests else ""),
+        ("wall time", f"{sum(seconds) / 3600:.2f} h in all" if seconds else ""),
+        ("command of the first run", shlex.join(manifests[0].get("command") or []) if manifests else ""),
     ]
     headings = ("what", Heading("value", is_prose=True))
     return table_of("Provenance", headings, [row for row in rows if row[1]])
@@ -64,26 +64,6 @@ def _data(manifest: Mapping[str, Any]) -> str:
     return ", ".join(f"{part} {str(fingerprint)[:12]}" for part, fingerprint in prints.items())
 
 
-def _time(seconds: list[float]) -> str:
-    if not seconds:
-        return ""
-    total, each = sum(seconds), sum(seconds) / len(seconds)
-    return _duration(total) + (f" in all, {_duration(each)} a run" if len(seconds) > 1 else "")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def shown_command(command: Sequence[str]) -> str:
-    """The command with paths relative to the checkout: its place on the machine is private."""
-    script = Path(command[0]) if command else Path()
-    checkout = f"{script.parents[1]}/" if script.is_absolute() and len(script.parents) > 2 else ""
-    return shlex.join(argument.replace(checkout, "") if checkout else argument for argument in command)
-
-
 CELL_SETTINGS = ("name", "output_dir", "seed")
 
 
@@ -101,24 +81,11 @@ def changes_table(runs: RecordedRuns) -> Table | None:
     return table_of("What the variants change", titles, rows) if rows else None
 
 
-def flattened_parts(tree: Any, path: str = "") -> dict[str, Any]:
-    """Dotted key → value of a nested mapping; a part by name alone and one with options compare by ``.name``."""
-    if isinstance(tree, Mapping) and tree:
-        return {
-            key: value
-            for name, child in tree.items()
-            for key, value in flattened_parts(child, f"{path}.{name}").items()
-        }
-    if isinstance(tree, list) and any(isinstance(item, Mapping) for item in tree):
-        return flattened_parts(dict(enumerate(tree)), path)
-    return {path.removeprefix("."): tree}
-
-
 def _settings(runs: RecordedRuns, variant: str) -> dict[str, Any]:
     config = next(iter(runs.by_variant[variant].values())).raw_config
     parts = {
         name: {"name": part} if isinstance(part, str) else part
         for name, part in (config.get("algorithm") or {}).items()
     }
-    found = flattened_parts({**config, **({"algorithm": parts} if parts else {})})
+    found = flattened({**config, **({"algorithm": parts} if parts else {})})
     return {key: value for key, value in found.items() if key not in CELL_SETTINGS and key != "trl.seed"}

@@ -45,7 +45,7 @@ class CellRecord(TypedDict, total=False):
 
     attempts: list[AskedAttempt]
     config: dict[str, Any] | None
-    wandb_run_id: str
+    id: str
 
 
 @with_config(OPEN)

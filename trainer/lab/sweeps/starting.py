@@ -72,14 +72,13 @@ def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
     number = len(before) + 1
     entry.attempt = {
         "number": number,
-        "label": f"{job_name(entry.name)}-{known['wandb_run_id']}-{number}",
+        "label": f"{job_name(entry.name)}-{known['id']}-{number}",
         "resumed_from": checkpoint.name if checkpoint else None,
         "command": [*launcher, *arguments],
         "submitted": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     directory.write_definition({**known, "attempts": [*before, entry.attempt]})
-    environment = _environment(sweep, plan, known["wandb_run_id"])
-    return Attempt(directory.path, number, launcher, arguments, Path.cwd(), environment)
+    return Attempt(directory.path, number, launcher, arguments, Path.cwd(), _environment(sweep, plan))
 
 
 def job_name(cell: str) -> str:
@@ -112,7 +111,7 @@ def _definition(sweep: Sweep, plan: Plan) -> dict[str, Any]:
         "seed": cell.seed,
         "settings": cell.settings,
         "config": _explicit_settings(plan),
-        "wandb_run_id": uuid.uuid4().hex[:8],
+        "id": uuid.uuid4().hex[:8],
         "attempts": [],
     }
 
@@ -123,12 +122,10 @@ def _explicit_settings(plan: Plan) -> dict[str, Any]:
     return {section: value for section, value in written.items() if section not in IRRELEVANT_SECTIONS}
 
 
-def _environment(sweep: Sweep, plan: Plan, run_id: str) -> dict[str, str]:
-    """The variables of a cell's processes: all its attempts continue one W&B run."""
+def _environment(sweep: Sweep, plan: Plan) -> dict[str, str]:
+    """The variables of a cell's processes, by which W&B groups the cells."""
     return {
         "WANDB_RUN_GROUP": sweep.name,
         "WANDB_TAGS": ",".join([sweep.name, plan.cell.variant.replace(",", " ")]),
-        "WANDB_RUN_ID": run_id,
-        "WANDB_RESUME": "allow",
         **sweep.environment,
     }
