@@ -13,7 +13,7 @@ from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.step.generation import compact_generation
 from tests.paths import ROOT
-from tests.trainer.training import PROMPTS, digit_reward, ours
+from tests.trainer.training import PROMPTS, digit_reward, in_options, ours
 
 COMMON = {"generation": "compact", "common_random_numbers": True}
 SETTINGS: dict[str, Any] = {"max_completion_length": 16, "max_steps": 2, "num_generations": 4, "beta": 0.0}
@@ -33,7 +33,7 @@ def trainer(model: Path, folder: Path, strategies: dict[str, Any] | None = None,
             **{**SETTINGS, **settings},
         ),
         Dataset.from_list(PROMPTS),
-        **(COMMON if strategies is None else strategies),
+        **in_options(COMMON if strategies is None else strategies),
     )
 
 

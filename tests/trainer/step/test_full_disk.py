@@ -70,7 +70,7 @@ def test_what_fails_while_it_is_written_is_deleted_and_said(tiny_model: Path, tm
     ]
     (said,) = told
     assert said.startswith("checkpoint-2 was not saved")
-    assert trainer.parts.watch.disk.left_out == 2
+    assert trainer.parts.disk.left_out == 2
     free, nothing = trained(tiny_model, tmp_path / "free", limits=False)
     assert nothing == []
     for one, other in zip(trainer.model.parameters(), free.model.parameters(), strict=True):

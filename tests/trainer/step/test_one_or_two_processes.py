@@ -39,7 +39,7 @@ def rollouts(prompts, trainer):
     return {"prompt_ids": asked, "completion_ids": ids, "logprobs": None}
 
 seen = {}
-rewarded, scored = RLVRTrainer._calculate_rewards, Advantages.estimate
+rewarded, scored = RLVRTrainer._calculate_rewards, Advantages.write_advantages
 
 def calculated(self, *positional, **keywords):
     found = rewarded(self, *positional, **keywords)
@@ -51,7 +51,7 @@ def with_advantages(self, rollout, signals, logs):
     seen["advantages"].append(self.ranks.gathered(rollout.batch["advantages"]).clone())
     return metrics
 
-RLVRTrainer._calculate_rewards, Advantages.estimate = calculated, with_advantages
+RLVRTrainer._calculate_rewards, Advantages.write_advantages = calculated, with_advantages
 
 class Gradients(TrainerCallback):
     def on_pre_optimizer_step(self, args, state, control, model=None, **_):
