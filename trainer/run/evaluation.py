@@ -8,7 +8,7 @@ from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig, evaluation_arguments
-from evenkeel.trainer.run.experiment import Experiment, silence
+from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of
 from evenkeel.trainer.run.record.directory import fresh_directory
 from evenkeel.trainer.run.record.files import CONFIG, SUMMARY, TRAINER_STATE, StateRecord, read_record, write_json
@@ -67,8 +67,9 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
 
 def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
     """The trainer around the checkpoint, at the step that it was saved at."""
+    from transformers import PrinterCallback
+
     from evenkeel.trainer import RLVRTrainer
-    from evenkeel.trainer.run.callbacks import EvaluationProgress
     from evenkeel.trainer.step.options import Evaluation, Speed
 
     config = experiment.config
@@ -83,8 +84,7 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
         evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
         **experiment.environment_arguments,
     )
-    silence(trainer)
-    trainer.add_callback(EvaluationProgress())
+    trainer.remove_callback(PrinterCallback)
     state = Path(config.model.name_or_path) / TRAINER_STATE
     instead = "Bring it back as it was written, or delete it: the step is then 0."
     trainer.state.global_step = read_record(state, StateRecord, instead)["global_step"] if state.exists() else 0

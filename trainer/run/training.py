@@ -92,7 +92,6 @@ def _watched(
     from evenkeel.trainer.run.callbacks import (
         CheckpointManifest,
         EvaluationFiles,
-        EvaluationProgress,
         FinalEvaluation,
         IdleBatches,
         KeepBest,
@@ -113,7 +112,6 @@ def _watched(
         trainer.add_callback(StallWatchdog(run / "stalls", 60 * minutes))
     trainer.add_callback(MetricsFile(run / METRICS))
     trainer.add_callback(Progress(ACCURACY, phase=lambda: trainer.parts.phases.now))
-    trainer.add_callback(EvaluationProgress())
     trainer.add_callback(Samples(trainer.newest_samples, config.logging.samples_every_steps))
     trainer.add_callback(stop)
     trainer.add_callback(idle)

@@ -17,7 +17,6 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
     ]
     if not runs.baseline and not runs.all[0].summary:
         notes.append("The run is not finished: it has no summary.json that can be read yet.")
-    notes += [run.metrics_damage for run in runs.all if run.metrics_damage]
     if begun := sorted({begun for run in runs.all if (begun := run.raw_config.get("branch_of"))}):
         notes.append(
             f"The runs begin in checkpoints of others ({', '.join(begun)}). What is said of differences holds given "

@@ -3,7 +3,7 @@
 from evenkeel.trainer.run.callbacks.checkpoints import CheckpointManifest
 from evenkeel.trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
 from evenkeel.trainer.run.callbacks.idle_batches import IdleBatches
-from evenkeel.trainer.run.callbacks.progress import EvaluationProgress, Progress, Samples
+from evenkeel.trainer.run.callbacks.progress import Progress, Samples
 from evenkeel.trainer.run.callbacks.records import MetricsFile, Rollouts, WandbRunConfig
 from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
@@ -11,7 +11,6 @@ from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
 __all__ = [
     "CheckpointManifest",
     "EvaluationFiles",
-    "EvaluationProgress",
     "FinalEvaluation",
     "IdleBatches",
     "KeepBest",

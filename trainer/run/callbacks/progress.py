@@ -88,32 +88,6 @@ class Progress(TrainerCallback):
             self.bar.close()
 
 
-class EvaluationProgress(TrainerCallback):
-    """Batches answered in an evaluation, one line every few seconds."""
-
-    def __init__(self, seconds_between_lines: float = 10.0) -> None:
-        self.seconds_between_lines = seconds_between_lines
-        self.batches: Any = None
-        self.done = 0
-        self.last_line = 0.0
-
-    def on_prediction_step(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        eval_dataloader: Any = None,
-        **_: Any,
-    ) -> None:
-        now = time.monotonic()
-        if eval_dataloader is not self.batches:
-            self.batches, self.done, self.last_line = eval_dataloader, 0, now
-        self.done += 1
-        if state.is_world_process_zero and now - self.last_line >= self.seconds_between_lines:
-            self.last_line = now
-            tqdm.write(f"  {self.done}/{len(self.batches)} batches")
-
-
 class Samples(TrainerCallback):
     """Shows two completions of the newest rollout batch with their verdicts, every ``every_steps`` steps.
 

@@ -41,10 +41,8 @@ class MetricsFile(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if state.is_world_process_zero and state.global_step and self.path.exists():
-            record = RunRecord(self.path.parent)
-            if record.damaged_lines:
-                print(f"\n{record.metrics_damage}", flush=True)
-            reached = [entry for entry in record.metrics if entry["step"] <= state.global_step]
+            metrics = RunRecord(self.path.parent).metrics
+            reached = [entry for entry in metrics if entry["step"] <= state.global_step]
             kept = [entry for entry in reached if "train_runtime" not in entry]
             draft = self.path.with_suffix(".draft")  # a kill while it is written must not cost the history
             draft.write_text("".join(f"{json.dumps(entry)}\n" for entry in kept))

@@ -43,16 +43,6 @@ class DamagedFileError(Refusal):
 
 
 @with_config(OPEN)
-class ManifestRecord(TypedDict, total=False):
-    """``manifest.json`` of a run; see `trainer.run.record.manifest`."""
-
-    world_size: int
-    data_fingerprints: dict[str, str]
-    model_files: dict[str, str]
-    own_code: dict[str, str]
-
-
-@with_config(OPEN)
 class SavedFile(TypedDict):
     """One file of a checkpoint as it was saved."""
 
@@ -76,16 +66,6 @@ class StateRecord(TypedDict):
     global_step: int
     max_steps: int
     best_model_checkpoint: NotRequired[str | None]
-
-
-@with_config(OPEN)
-class SummaryRecord(TypedDict, total=False):
-    """``summary.json`` of a run; ``null`` is what is not known."""
-
-    optimizer_steps: int | None
-    wall_seconds: float | None
-    accuracy_before: float | None
-    accuracy_after: float | None
 
 
 class PartRecord(TypedDict):

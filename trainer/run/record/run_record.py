@@ -18,9 +18,7 @@ from evenkeel.trainer.run.record.files import (
     SUMMARY,
     DamagedFileError,
     EvaluationRecord,
-    ManifestRecord,
     SecondsRecord,
-    SummaryRecord,
     bytes_of,
     read_record,
 )
@@ -62,7 +60,7 @@ class RunRecord:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What the run was made of (`evenkeel.trainer.run.record.manifest`)."""
-        return self._json(MANIFEST, ManifestRecord)
+        return self._json(MANIFEST, dict[str, Any])
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -77,7 +75,7 @@ class RunRecord:
     @cached_property
     def _summary(self) -> dict[str, Any] | None:
         try:
-            return read_record(self.path / SUMMARY, SummaryRecord, self.instead)
+            return read_record(self.path / SUMMARY, dict[str, Any], self.instead)
         except DamagedFileError:  # or absent
             return None
 
@@ -95,40 +93,23 @@ class RunRecord:
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of ``metrics.jsonl`` without the `damaged_lines`.
+        """The lines of ``metrics.jsonl``; a last one without its end was cut off when the run was killed.
 
         Raises:
-            DamagedFileError: it cannot be read at all.
+            DamagedFileError: a line holds no metrics.
         """
-        return [entry for _, entry in self._metrics_lines if entry is not None]
-
-    @property
-    def damaged_lines(self) -> list[int]:
-        """The numbers, from 1, of the lines of ``metrics.jsonl`` that hold no metrics.
-
-        A last line without its end is none of them: it was cut off when the run was killed.
-        """
-        return [number for number, entry in self._metrics_lines if entry is None]
-
-    @property
-    def metrics_damage(self) -> str:
-        """A message about the `damaged_lines`; empty where there are none."""
-        numbers = ", ".join(map(str, self.damaged_lines))
-        return f"{self.path / METRICS}: left out are lines that hold no metrics: {numbers}." if numbers else ""
+        path = self.path / METRICS
+        instead = f"{self.instead} Without that line it is read again."
+        *whole, cut_off = bytes_of(path, instead).split(b"\n") if path.exists() else [b""]
+        lines = [_metrics_of(line) for line in whole]
+        if None in lines:
+            raise DamagedFileError(f"{path} is damaged: line {lines.index(None) + 1} holds no metrics. {instead}")
+        return [entry for entry in (*lines, _metrics_of(cut_off)) if entry is not None]
 
     def metric_at(self, step: int, key: str) -> float | None:
         """The value of ``key`` in the first line of ``step`` that has one; ``None`` where none has."""
         found = (entry[key] for entry in self.metrics if entry["step"] == step and entry.get(key) is not None)
         return next(map(float, found), None)
-
-    @cached_property
-    def _metrics_lines(self) -> list[tuple[int, dict[str, Any] | None]]:
-        path = self.path / METRICS
-        text = bytes_of(path, self.instead) if path.exists() else b""
-        *whole, cut_off = text.split(b"\n")
-        lines = [(number, _metrics_of(line)) for number, line in enumerate(whole, start=1)]
-        last = _metrics_of(cut_off)
-        return lines if last is None else [*lines, (len(lines) + 1, last)]
 
     # held-out answers
 
@@ -164,7 +145,7 @@ class RunRecord:
         return checkpoints_of(self.path)
 
     def newest_checkpoint(self, *, to_resume: bool = False) -> Verified:
-        """The newest checkpoint whose files are as they were saved; see `newest_good_checkpoint`."""
+        """The newest checkpoint whose files are as they were saved, and what is wrong with each newer one."""
         return newest_good_checkpoint(self.path, to_resume=to_resume)
 
     def rollouts(self, first_step: int | None = None, last_step: int | None = None) -> RecordedRollouts:
