@@ -17,18 +17,18 @@ def _sandbox() -> Sandbox:
 class PythonTool:
     """Runs Python in the sandbox (`rewards/isolation`): no network, no files of yours, limits of time and memory.
 
+    Names that a call defines are there in the row's later calls: earlier programs that succeeded are run again first,
+    without what they print, and draw the same random numbers as before.
+
     Args:
         time_limit_s: processor seconds of a call; twice as much wall time.
         memory_mb: of address space.
-        keeps_state: names that a call defines are there in the row's later calls. Earlier programs that succeeded are
-            run again first, without what they print, and draw the same random numbers as before.
     """
 
-    def __init__(self, *, time_limit_s: float = 5.0, memory_mb: int = 512, keeps_state: bool = True) -> None:
+    def __init__(self, *, time_limit_s: float = 5.0, memory_mb: int = 512) -> None:
         self._limits = Limits(
             cpu_seconds=time_limit_s, wall_seconds=2 * time_limit_s, memory_bytes=memory_mb << 20, output_bytes=1 << 16
         )
-        self._keeps_state = keeps_state
 
     def reset(self, **_: Any) -> None:
         """Forget what was defined, and draw the row's seed from the run's stream."""
@@ -53,8 +53,7 @@ class PythonTool:
             return f"{printed}{run.status.replace('_', ' ')}: the program was ended at its limit."
         if run.exit_code != 0:
             return printed + run.stderr.decode("utf-8", "replace")[-2000:]
-        if self._keeps_state:
-            self._earlier.append((seed, code))
+        self._earlier.append((seed, code))
         return printed
 
 

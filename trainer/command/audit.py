@@ -1,7 +1,7 @@
 r"""Try a reward function before it is trusted with a run: right answers refused, wrong ones paid, crashes, time.
 
     evenkeel audit my_rewards:math_reward                    # TRL's signature; my_rewards.py lies in this folder
-    evenkeel audit verl_rewards/gsm8k.py:compute_score       # verl's
+    evenkeel audit verl_rewards.gsm8k:compute_score          # verl's
     evenkeel audit my_rewards:math_reward math               # beside a verifier that ships (evenkeel verifiers)
     evenkeel audit trl.rewards:accuracy_reward --gold '$ANSWER$'
     evenkeel audit my_rewards:reward --task math --column gold_text --form 'Answer: ANSWER' --json audit.json
@@ -67,9 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
-    command.add_argument(
-        "functions", nargs="+", metavar="FUNCTION", help="module:function, file.py:function, or a built-in verifier"
-    )
+    command.add_argument("functions", nargs="+", metavar="FUNCTION", help="module:function, or a built-in verifier")
     command.add_argument(
         "--task",
         choices=[*TASKS, *BUILT_IN],

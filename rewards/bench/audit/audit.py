@@ -103,7 +103,7 @@ def audit(
     """Ask ``function`` every case of its task.
 
     Args:
-        function: ``module:function``, ``folder/file.py:function``, or a built-in verifier's name.
+        function: ``module:function``, or a built-in verifier's name.
         task: a key of `TASKS` or of `BUILT_IN`; ``None`` = the verifier's own, and mathematics for other functions.
         columns: parameters that hold the reference, beside `REFERENCE_COLUMNS`.
         form: a text with `ANSWER` in it, as the function wants answers; ``None`` = the first of `FORMS` that it reads.
@@ -190,7 +190,7 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, 
     except WorkerStartError as error:
         said = str(error).strip().splitlines()[-1]
         names = ", ".join([*TASKS, *BUILT_IN])
-        what = f"{function} cannot be imported: {said}. Write module:function, file.py:function, or one of {names}."
+        what = f"{function} cannot be imported: {said}. Write module:function, or one of {names}."
         raise AuditError(what) from error
     if not described.done:
         raise AuditError(f"{function}: its signature cannot be read: {described.detail}.")

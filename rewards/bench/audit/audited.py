@@ -5,10 +5,8 @@ Its parent never imports it: a module that hangs or ends its process costs a wor
 
 import asyncio
 import copy
-import importlib.util
 import inspect
 import os
-import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -73,28 +71,16 @@ async def _awaited(returned: Awaitable[Any]) -> Any:
 
 
 def _loaded(named: str) -> Callable[..., Any]:
-    """What is called for ``named``: a verifier's name, ``module:function`` or ``folder/file.py:function``."""
+    """What is called for ``named``: a verifier's name, or ``module:function``."""
     if ":" not in named:
         verifier = build_verifier(BUILT_IN[named][0] if named in BUILT_IN else named)
         return RewardFunction(verifier, named)
-    place, _, attribute = named.rpartition(":")
-    if place.endswith(".py"):
-        path = Path(place).absolute()
-        sys.path.insert(0, str(path.parent))
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{place} is no Python file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(path.stem, module)
-        spec.loader.exec_module(module)
-        found = getattr(module, attribute)
-    else:
-        found = VERIFIER_KIND.find(named).target
+    found = VERIFIER_KIND.find(named).target
     if not callable(found):
         raise TypeError(f"{named} is of type {type(found).__name__}, which cannot be called")
     is_ours = isinstance(found, Verifier) or (inspect.isclass(found) and issubclass(found, Verifier))
     if is_ours or list(inspect.signature(found).parameters)[:2] == ["completion", "reference"]:
-        function = RewardFunction(build_verifier(found), attribute)
+        function = RewardFunction(build_verifier(found), named.rpartition(":")[2])
         function._bounded = function.verifier  # this is its process already, with limits of its own
         return function
     return found  # type: ignore[no-any-return]

@@ -31,8 +31,8 @@ class Job:
 class Sandbox:
     """Runs untrusted python programs, each in a process of its own that is born confined.
 
-    Nothing starts before the first run. The object can be pickled (its options travel, its processes do not), used
-    from several threads, and used in a forked child, which starts its own zygote.
+    Nothing starts before the first run. The object can be used from several threads, and in a forked child, which
+    starts its own zygote.
 
     Args:
         isolation: see the package's docstring for what each level stops. There is no silent step down.
@@ -57,11 +57,6 @@ class Sandbox:
         self.preimported = tuple(preimported)
         self._zygote: ZygoteProcess | None = None
         self._reset()
-
-    def start(self) -> None:
-        """Start and test it now. Raises ``SandboxUnavailableError`` before anything is paid for; runs do it too."""
-        self._renew_after_fork()
-        self._zygote_process()
 
     def run(self, source: str, *, stdin: bytes = b"", limits: Limits | None = None) -> Run:
         """Run ``source`` as ``__main__`` with ``stdin``, wait for its end and tell what it left."""
@@ -100,13 +95,6 @@ class Sandbox:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def __getstate__(self) -> dict[str, object]:
-        return {"isolation": self.isolation, "slots": self.slots, "preimported": self.preimported}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._reset()
 
     def _reset(self) -> None:
         self._owner = os.getpid()

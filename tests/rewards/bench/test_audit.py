@@ -17,7 +17,7 @@ FUNCTIONS = Path(__file__).with_name("audited_functions.py")
 
 def audited(name: str, task: str | None = "text", **options: object) -> Audit:
     """With the task *text*, whose answers are three capitals: a hundred cases."""
-    return audit(f"{FUNCTIONS}:{name}", task=task, **options)  # type: ignore[arg-type]
+    return audit(f"tests.rewards.bench.audited_functions:{name}", task=task, **options)  # type: ignore[arg-type]
 
 
 def problems(result: Audit) -> dict[str, int]:

@@ -58,7 +58,7 @@ def starving(zygote: int) -> Iterator[None]:
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
     with Sandbox(slots=1, preimported=()) as found:
-        found.start()
+        found.run("")
         yield found
 
 
