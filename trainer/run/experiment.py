@@ -155,11 +155,7 @@ class Experiment:
         if divides_over_ranks(self.args, self.strategies.keep_groups):
             return "over_all_ranks"
         if self.processes > 1:
-            print_line(
-                "Each process cuts its own rows into optimizer steps, so that another number of processes would make "
-                "other updates: algorithm.prompts_per_rollout cannot be shared out evenly over the processes and "
-                "optimizer steps."
-            )
+            print_line("Each process cuts its own rows: another number of processes would make other updates.")
         return "by_rank"
 
     @property

@@ -1,10 +1,8 @@
 """What a finished run leaves behind: the summary, the reward curve, and the table on the terminal."""
 
-import math
 import resource
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +13,6 @@ from evenkeel.trainer.run.wandb_end import finish_wandb
 
 ACCURACY = "verifier/accuracy"
 """The metric that is a run's accuracy; of an evaluation ``eval_`` stands before it."""
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """A share of right answers with its standard error, ``√(p (1 − p) / n)``."""
-
-    value: float
-    count: int
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} ± {math.sqrt(self.value * (1 - self.value) / self.count):.3f}"
 
 
 def write_summary(run: Path, summary: Mapping[str, Any]) -> str:
@@ -79,7 +66,7 @@ def report(trainer: Any, config: RunConfig, run: Path) -> None:
     print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps{took}")
     for label, value in (("before", before), ("after", after)):
         if value is not None:
-            print(f"  held-out accuracy {label:<6}  {Accuracy(value, count)}   ({count} rows)")
+            print(f"  held-out accuracy {label:<6}  {value:.3f}   ({count} rows)")
     checkpoint = run / f"checkpoint-{trainer.state.global_step}"
     written = [path.name for path in (run / SUMMARY_TEXT, run / REWARD_CURVE, checkpoint) if path.exists()]
     print(f"  written to {run}: {', '.join(written)}\nNext:")

@@ -65,14 +65,14 @@ DAMAGES = {
 def test_a_damaged_checkpoint_is_named_and_the_next_older_good_one_taken(tmp_path: Path, name, damage, expected):
     old, good, newest = (saved(tmp_path, step) for step in (8, 9, 10))
     damage(newest / name)
-    found = newest_good_checkpoint(tmp_path)
-    assert found.checkpoint == good
-    assert [*found.faults] == [newest]
-    assert expected in found.faults[newest]
+    found, faults = newest_good_checkpoint(tmp_path)
+    assert found == good
+    assert [*faults] == [newest]
+    assert expected in faults[newest]
     damage(good / name)
-    assert newest_good_checkpoint(tmp_path).checkpoint == old
+    assert newest_good_checkpoint(tmp_path)[0] == old
     damage(old / name)
-    assert newest_good_checkpoint(tmp_path).checkpoint is None
+    assert newest_good_checkpoint(tmp_path)[0] is None
 
 
 def unlisted(checkpoint: Path, name: str) -> None:
@@ -87,10 +87,10 @@ def unlisted(checkpoint: Path, name: str) -> None:
 def test_what_is_restored_and_not_listed_is_a_fault(tmp_path: Path, name: str, is_there: bool):
     """Nobody knows whether it is what was saved. Without ``evenkeel.pt`` strategies would begin anew, in silence."""
     good, newest = (saved(tmp_path, step) for step in (9, 10))
-    assert newest_good_checkpoint(tmp_path, to_resume=True).checkpoint == newest
+    assert newest_good_checkpoint(tmp_path, to_resume=True)[0] == newest
     unlisted(newest, name)
     if not is_there:
         (newest / name).unlink()
-    found = newest_good_checkpoint(tmp_path, to_resume=True)
-    assert found.checkpoint == good
-    assert name in found.faults[newest]
+    found, faults = newest_good_checkpoint(tmp_path, to_resume=True)
+    assert found == good
+    assert name in faults[newest]

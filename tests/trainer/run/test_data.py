@@ -99,7 +99,7 @@ def test_a_reference_is_one_column_several_or_a_field(tmp_path: Path, reference:
         ({"prompt": "question", "reference": "info.dificulty"}, "Did you mean difficulty?"),
         (
             {"prompt": "question", "reference": "answer.x"},
-            "column 'answer' is not a struct, so 'answer.x' does not exist.",
+            "'answer' has no 'x'",
         ),
     ],
 )

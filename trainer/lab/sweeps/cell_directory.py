@@ -75,7 +75,7 @@ class CellDirectory:
 
         Good means that its files are what was saved, by their SHA-256: the one that the run itself would go on from.
         """
-        return RunRecord(self.run).newest_checkpoint().checkpoint
+        return RunRecord(self.run).newest_checkpoint()[0]
 
     def state(self) -> State:
         """What the files say: ``submitted`` waits for its machine, ``stopped`` goes on when the sweep does."""

@@ -20,11 +20,9 @@ def column_of(table: Table, path: str, label: str) -> list[Any]:
     values = [_plain(value) for value in table[root]]
     for depth, field in enumerate(fields):
         above = ".".join([root, *fields[:depth]])
-        keys = dict.fromkeys(key for value in values if isinstance(value, dict) for key in value)
-        if not keys:
-            raise DataError(f"{label}: column {above!r} is not a struct, so {path!r} does not exist. Write `{above}`.")
         missing = [index for index, value in enumerate(values) if not isinstance(value, dict) or field not in value]
         if missing:
+            keys = dict.fromkeys(key for value in values if isinstance(value, dict) for key in value)
             raise DataError(f"{label}: {above!r} has no {field!r} in {rows_named(missing)}. {nearest(field, keys)}")
         values = [value[field] for value in values]
     return values

@@ -118,8 +118,8 @@ def _stored(source: Source, base_dir: Path) -> Table:
 def _looks_local(path: str, base_dir: Path) -> bool:
     """Whether a path that is not there is hardly a hub id, which is ``name`` or ``owner/name``."""
     given = Path(path).expanduser()
-    beside = any((folder / given.parent).is_dir() for folder in (Path(), base_dir)) and len(given.parts) > 1
-    return bool(given.suffix in _FORMATS or path.startswith((".", "/", "~")) or len(given.parts) > 2 or beside)
+    within = len(given.parts) > 1 and any((folder / given.parent).is_dir() for folder in (Path(), base_dir))
+    return bool(given.suffix in _FORMATS or path.startswith((".", "/", "~")) or len(given.parts) > 2 or within)
 
 
 def _from_folder(saved: Any, source: Source) -> Any:
@@ -128,12 +128,11 @@ def _from_folder(saved: Any, source: Source) -> Any:
             f"{source.path} is a folder that was not written by save_to_disk. Name a file in it "
             f"({', '.join(_FORMATS)}), or a folder that save_to_disk wrote."
         )
-    splits = [*saved] if isinstance(saved, dict) else []
-    if splits and source.split not in splits:
-        raise DataError(f"{source.path} holds the splits {', '.join(splits)}. Write `split:` with one of them.")
-    if not splits and source.split is not None:
-        raise DataError(f"{source.path} holds one dataset without splits. Delete `split: {source.split}`.")
-    return saved[source.split] if splits else saved
+    splits = [*saved] if isinstance(saved, dict) else [None]
+    if source.split not in splits:
+        named = ", ".join(split for split in splits if split) or "none"
+        raise DataError(f"{source.path} has no split {source.split!r}. Write `split:` with one of its splits: {named}.")
+    return saved[source.split] if isinstance(saved, dict) else saved
 
 
 def _format(file: Path) -> str:

@@ -98,7 +98,7 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
             raise Refusal(f"{run.path} kept no best checkpoint. Leave --checkpoint out for the newest, or name a step.")
         wanted = str(step_of(Path(state["best_model_checkpoint"])))
     if wanted is None:
-        found = run.newest_checkpoint().checkpoint
+        found, _ = run.newest_checkpoint()
         if found is None:
             raise Refusal(f"{run.path} has no complete checkpoint, so there is nothing to export.")
     else:

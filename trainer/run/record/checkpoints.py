@@ -4,7 +4,6 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -94,23 +93,17 @@ def lacking(checkpoint: Path) -> str:
     return f"it lacks {' and '.join(absent)}, without which it could not be resumed exactly" if absent else ""
 
 
-@dataclass
-class Verified:
-    """What a run can be resumed from: its newest good checkpoint, and what is wrong with each newer one."""
+def newest_good_checkpoint(run: Path, *, to_resume: bool = False) -> tuple[Path | None, dict[Path, str]]:
+    """The newest checkpoint of ``run`` without a fault, and the fault of each newer one.
 
-    checkpoint: Path | None = None
-    faults: dict[Path, str] = field(default_factory=dict)
-
-
-def newest_good_checkpoint(run: Path, *, to_resume: bool = False) -> Verified:
-    """Verify the checkpoints of ``run``, the newest first, until one is good; ``to_resume``: see `lacking`."""
-    found = Verified()
+    ``to_resume``: see `lacking`.
+    """
+    faults: dict[Path, str] = {}
     for checkpoint in checkpoints_of(run):
         if not (fault := fault_of(checkpoint) or (lacking(checkpoint) if to_resume else "")):
-            found.checkpoint = checkpoint
-            break
-        found.faults[checkpoint] = fault
-    return found
+            return checkpoint, faults
+        faults[checkpoint] = fault
+    return None, faults
 
 
 def set_aside(checkpoint: Path) -> Path:

@@ -154,22 +154,22 @@ def _resumed(config: RunConfig, args: Any, run: Path, resume: str) -> Placement:
     if resume == AUTO and not record.checkpoints and record.is_finished:
         check_same_run(config, run, args.world_size)
         return Placement(run, is_trained=True, is_finished=True)
-    found = record.newest_checkpoint(to_resume=True)
-    broken = {path: f"{path} is broken: {fault}." for path, fault in found.faults.items()}
-    if found.checkpoint is None:
+    checkpoint, faults = record.newest_checkpoint(to_resume=True)
+    broken = {path: f"{path} is broken: {fault}." for path, fault in faults.items()}
+    if checkpoint is None:
         return Placement(run, lines=[*broken.values()])
     check_same_run(config, run, args.world_size)
     _ = record.metrics, record.parts, record.rollouts().every_batch  # refused here, before the model is loaded
     lines = [f"{line} It is now {set_aside(path).name}." for path, line in broken.items()]
-    instead = f"Rename {found.checkpoint} to resume from an older one: --resume auto takes the newest that is left."
-    state = read_record(found.checkpoint / TRAINER_STATE, StateRecord, instead)
+    instead = f"Rename {checkpoint} to resume from an older one: --resume auto takes the newest that is left."
+    state = read_record(checkpoint / TRAINER_STATE, StateRecord, instead)
     planned = args.max_steps if args.max_steps > 0 else state["max_steps"]
     trained = bool(state["global_step"] >= planned)
     manifest = read_manifest(run)
     if versions := changed_versions(manifest):
         lines.append(f"{run} resumes with other versions, so numbers may differ: {', '.join(versions)}.")
     choices = manifest.get("choices") or {}
-    return Placement(run, found.checkpoint, trained, trained and record.is_finished, lines, choices=choices)
+    return Placement(run, checkpoint, trained, trained and record.is_finished, lines, choices=choices)
 
 
 def _compare(placement: Placement, start: Mapping[str, Any], accept_changes: bool) -> None:

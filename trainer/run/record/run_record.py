@@ -8,7 +8,7 @@ from typing import Any
 
 from evenkeel.trainer.run.config import RunConfig, load_config
 from evenkeel.trainer.run.config.yaml_document import read_file
-from evenkeel.trainer.run.record.checkpoints import Verified, checkpoints_of, newest_good_checkpoint
+from evenkeel.trainer.run.record.checkpoints import checkpoints_of, newest_good_checkpoint
 from evenkeel.trainer.run.record.files import (
     CONFIG,
     EVALUATIONS,
@@ -144,7 +144,7 @@ class RunRecord:
         """All folders ``checkpoint-<step>``, the newest first, complete or not."""
         return checkpoints_of(self.path)
 
-    def newest_checkpoint(self, *, to_resume: bool = False) -> Verified:
+    def newest_checkpoint(self, *, to_resume: bool = False) -> tuple[Path | None, dict[Path, str]]:
         """The newest checkpoint whose files are as they were saved, and what is wrong with each newer one."""
         return newest_good_checkpoint(self.path, to_resume=to_resume)
 
