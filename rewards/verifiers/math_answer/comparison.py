@@ -272,7 +272,7 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         isinstance(answer.value, Interval) if isinstance(gold, Matrix) else "^-1" in answer.name[-3:]
     ):
         return False
-    if "," in answer.name and isinstance(answer.value, Number):  # (x, y) = 5
+    if answer.name.startswith("(") and "," in answer.name and isinstance(answer.value, Number):  # (x, y) = 5
         return False
     return same(gold, answer.value, algebra)
 

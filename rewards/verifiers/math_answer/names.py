@@ -1,6 +1,7 @@
 """Words: names that stand before a value, quantifiers after it, and answers that are words."""
 
 import re
+from collections.abc import Iterable
 from itertools import dropwhile
 
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT
@@ -69,7 +70,7 @@ COUNTED_NOUNS: dict[str, str] = {
     **{form: word for word, forms in NOTATION["counted"]["irregular"].items() for form in (word, *forms.split())},
 }
 ADJECTIVES = frozenset(NOTATION["counted"]["adjective"].split())
-_QUANTITY = _IN_WORDS["quantities"] | _IN_WORDS["adjectives"]
+_QUANTITY = _IN_WORDS["quantities"] | _IN_WORDS["adjectives"] | _IN_WORDS["ordinals"]
 _OF_WHAT = (_QUANTITY | _IN_WORDS["links"] | _IN_WORDS["clauses"] | COUNTED_NOUNS.keys() | ADJECTIVES) - {
     "value",
     "values",
@@ -78,10 +79,6 @@ _PHRASES = re.compile(rf"\b(?:{'|'.join(NOTATION['introductions']['phrases'])})\
 _BEFORE_A_VALUE = re.compile(r"(?<=[a-z]) (?=(?:\\?\$ ?)?-?\d)")
 _ORDINAL = re.compile(r"\b\d+(?:st|nd|rd|th)\b|\b\d+ (?=[a-z]+s\b)")
 _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
-_CHANGES = re.compile(
-    r"(?!mon|pa|leng|dep|wid|heigh|dea|bir|mo|my|slo|boo|clo|you|ba|mou|streng)[a-z]+ths|[a-z]*illions?|[a-z]+(?:up|rip)l(?:es?|ed)"
-    r"|[a-z]+(?:fold|tets?)|(?:any|every|some|no)(?:one|body|thing)|(?:any|no)\w{0,4}|(?:mis(?!s(?:ion|ile)|t)|counter|over(?!all)|dis(?:card|prov|believ|agree)|contra|im(?:poss|agin)|ill|pseudo)[a-z]+"
-)
 _DOUBTFUL = "?"
 _PROBABILITY = re.compile(r"\\?(?:P|Pr|mathbb ?\{P\}|text ?\{Pr?\}) ?[(\[]")
 _INTRODUCED_TEXT = re.compile(r"\\text ?\{ *(?:the |final )*answer(?: is|:) *([^{}]+)\}", re.IGNORECASE)
@@ -169,12 +166,16 @@ def name_a_quantity(words: str) -> bool:
         return set(found) <= _ANSWER | _IN_WORDS["of answers"]  # not the sum of the answer and one
     end = next((index for index, word in enumerate(found) if word not in _QUANTITY), len(found))
     name, of = found[:end], found[end:]
-    if of and (
-        of[0] not in _IN_WORDS["links"]
-        or not all(word in _OF_WHAT or (len(word) == 1 and word.isalpha()) for word in of)
-    ):
+    if (of and of[0] not in _IN_WORDS["links"]) or not are_known(of):
+        return False
+    if {"value", "values"} & set(name) and _IN_WORDS["ordinals"] & set(name):
         return False
     return not found or not _IN_WORDS["quantities"].isdisjoint(name)
+
+
+def are_known(words: Iterable[str]) -> bool:
+    """Whether all words are quantities, what is counted, adjectives, what links these, or letters."""
+    return all(word in _OF_WHAT or (len(word) == 1 and word.isalpha()) for word in words)
 
 
 def _without_connectives(words: str) -> list[str]:
@@ -253,9 +254,7 @@ def names_what_is_counted(words: str) -> bool:
 def denies(words: str) -> bool:
     """Whether one of the words may deny a value or change it, or is none."""
     found = re.sub(r"['’]s\b|[,:()-]", " ", words.lower()).split()
-    return "one of" in words.lower() or any(
-        word in _IN_WORDS["denied"] or _CHANGES.fullmatch(word) or not word.isalpha() for word in found
-    )
+    return "one of" in words.lower() or any(word in _IN_WORDS["denied"] or not word.isalpha() for word in found)
 
 
 def split_quantifier(text: str) -> tuple[str, str, str] | None:

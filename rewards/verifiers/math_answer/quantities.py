@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import factorial
 
 from evenkeel.rewards.verifiers.math_answer.forms import Form, Measures, Words
-from evenkeel.rewards.verifiers.math_answer.names import ADJECTIVES, COUNTED_NOUNS, NUMBERS, denies
+from evenkeel.rewards.verifiers.math_answer.names import ADJECTIVES, COUNTED_NOUNS, NUMBERS, are_known, denies
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, balanced
 
 LARGEST_EXPONENT = 400
@@ -61,7 +61,8 @@ _BEHIND = re.compile(
     r"|(?P<old>old)(?: (?:in|on|at) [a-z ]+)?|(?P<long>long)|(?P<wide>wide)|(?P<deep>deep))$"
 )
 _COUNTABLE = re.compile(  # "plans", "possibilities for it"
-    r"(?:[a-z]+(?:-[a-z]+)* ){0,2}?(?P<what>[a-z]+)(?P<more>(?: (?:of|for|in|on|at|with|from|by)(?: [a-z]+){1,4})?)"
+    r"(?:(?!(?:of|for|in|on|at|with|from|by|per|to|that|when|so) )[a-z]+ ){0,2}?(?P<what>[a-z]+)"
+    r"(?P<more>(?: (?:of|for|in|on|at|with|by)(?: [a-z]+){1,4})?)"
     r"|such n"
 )
 _WHO = re.compile(r"(?!remainder|.*plier|.*(?:min|mer)ator)[a-z]{4,}(?:(?:er|or|ist|ian|ant|[st]ion|itie)s|men)")
@@ -224,7 +225,11 @@ def _what_is_counted(words: str) -> str | None:
         return ""
     head = found[0].removesuffix(found["more"]).split()
     is_known = (COUNTED_NOUNS.get(found["what"], found["what"]) != found["what"]) or _WHO.fullmatch(found["what"])
-    if not is_known or any(word in NUMBERS or _measure(word) for word in (*head, re.sub("e?s$", "", found["what"]))):
+    if (
+        not is_known
+        or not are_known(found["more"].split())
+        or any(word in NUMBERS or _measure(word) for word in (*head, re.sub("e?s$", "", found["what"])))
+    ):
         return None
     return f"{COUNTED}{found['what']}"
 
