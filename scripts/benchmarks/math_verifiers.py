@@ -7,6 +7,7 @@ score, refused or unjudged; a **false positive** is a wrong one that is paid.
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias
 from math_verify import parse, verify
 
 from evenkeel.rewards.verifiers.math_answer import MathAnswer
+from scripts.program import run
 
 Grader: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[float | None]]
 """Scores of completions against golds; ``None`` = the gold cannot be judged."""
@@ -163,3 +165,7 @@ def _errors(found: Rates) -> list[str]:
         for problem, pairs in (("refused", found.false_negatives), ("paid", found.false_positives))
         for pair in pairs
     ]
+
+
+if __name__ == "__main__":
+    sys.exit(run(__doc__, add_arguments, measure))

@@ -5,15 +5,20 @@ Rollouts come from TRL's ``rollout_func`` and cost nothing: prompts of one lengt
 a batch: scoring where it scores, forwards, backwards, the optimizer's step. Each round runs every variant on the same
 rollout batch in an order that changes from round to round; ratios are taken within a round, so that a machine that
 others slow down slows both sides. ``floor`` is the share of the computed tokens that no exact update can do without.
+
+    python -m scripts.benchmarks.update                              # 5 minutes on two cores
+    python -m scripts.benchmarks.update --size gpu --device cuda     # half a billion random weights in bfloat16
 """
 
 import argparse
 import statistics
+import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +31,7 @@ from trl import GRPOConfig, GRPOTrainer
 from evenkeel.trainer.step.options import Speed
 from evenkeel.trainer.step.trainer import RLVRTrainer
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
+from scripts.program import run
 
 SIGMA = 0.8
 _PLANNED = {"speed": Speed(microbatches="planned")}
@@ -112,7 +118,8 @@ class SyntheticRollouts:
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """What this benchmark alone is asked."""
+    """What is asked."""
+    command.add_argument("--rounds", type=int, default=4, help="default %(default)s")
     command.add_argument("--size", choices=list(SIZES), default="cpu", help="model and rollout batch; default cpu")
     command.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="default cpu")
 
@@ -120,7 +127,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Both kinds of rollout batch; a table each."""
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    print(f"{name}, torch {torch.__version__}", flush=True)
+    print(f"{date.today()}, {name}, torch {torch.__version__}", flush=True)
     results = []
     for half_dead in (True, False):
         size = SIZES[options.size]
@@ -272,3 +279,7 @@ def word_tokenizer() -> PreTrainedTokenizerFast:
     words = Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1, "<unk>": 2}, unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>")
+
+
+if __name__ == "__main__":
+    sys.exit(run(__doc__, add_arguments, measure))

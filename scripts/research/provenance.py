@@ -3,6 +3,8 @@
 The policy is a script: its turns are answers, calls in the template's own syntax, several calls, broken calls, turns
 without an end and empty ones, of texts with any character and with the template's own marks, spelled in tokens in one
 of many ways. Tools answer with such texts too. All else is the trainer's and TRL's own, up to the rollout batch.
+
+    python -m scripts.research.provenance --scripts 1000     # three minutes on a shared core
 """
 
 import argparse
@@ -31,6 +33,7 @@ from trl.chat_template_utils import add_response_schema, supports_tool_calling
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.command import positive
 from evenkeel.trainer.step.provenance import agreement
+from scripts.program import run
 
 TEMPLATES = Path(trl.__file__).parent / "chat_templates"
 NAMES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))
@@ -384,3 +387,7 @@ def measure(options: argparse.Namespace) -> None:
         print(*found.problems, sep="\n", end="", file=sys.stderr)
     for reason, names in absent.items():
         print(f"\nNot tried, {reason}: {' '.join(names)}.")
+
+
+if __name__ == "__main__":
+    sys.exit(run(__doc__, add_arguments, measure))

@@ -142,7 +142,7 @@ def quickstart(options: Options) -> Measured:
 def benchmark(options: Options) -> Measured:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "speed.json"
-        command = [sys.executable, "-m", "scripts.benchmarks", "update", "--rounds", str(ROUNDS)]
+        command = [sys.executable, "-m", "scripts.benchmarks.update", "--rounds", str(ROUNDS)]
         command += ["--json", str(output)]
         ended = run(command, seconds=90 * MINUTE, OMP_NUM_THREADS="2")
         if ended.returncode != 0:
