@@ -6,10 +6,11 @@ from evenkeel.trainer.command.strategies import main
 
 def test_every_strategy_stands_in_one_line_with_its_source(capsys):
     assert main([]) == 0
-    head, *lines = capsys.readouterr().out.splitlines()
-    assert head.split() == ["kind", "name", "what", "source", "evidence"]
-    listed = [tuple(line.split()[:2]) for line in lines]
+    head, _, *lines = (
+        [cell.strip(" `") for cell in line.split(" | ")] for line in capsys.readouterr().out.splitlines()
+    )
+    assert [cell.strip("| ") for cell in head] == ["kind", "name", "what", "source", "evidence"]
+    listed = [(line[0].strip("| "), line[1]) for line in lines]
     assert listed == [(kind, name) for kind in KINDS for name in sorted(built_in(kind))]
-    adv_reweight = next(line for line in lines if " adv_reweight " in line)
-    assert "arXiv 2505.12929, Eq. 4." in adv_reweight
-    assert adv_reweight.index("arXiv 2505.12929, Eq. 4.") == head.index("source")
+    (adv_reweight,) = (line for line in lines if line[1] == "adv_reweight")
+    assert adv_reweight[3].startswith("arXiv 2505.12929, Eq. 4.")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
 from evenkeel.trainer.algorithms.contract import (
@@ -215,19 +215,12 @@ def collected(package: str) -> dict[str, Callable[..., Any]]:
 COLUMNS = ("kind", "name", "what", "source", "evidence")
 
 
-def strategy_listing(form: Literal["plain", "markdown"] = "plain") -> str:
-    """`strategy_table` as text: one line a strategy, by kind and name.
-
-    ``plain`` aligns the columns and ends each with two spaces; ``markdown`` is a table whose code marks are single.
-    """
+def strategy_listing() -> str:
+    """`strategy_table` in Markdown: one line a strategy, by kind and name."""
     rows = [[row[column] for column in COLUMNS] for row in strategy_table()]
-    if form == "markdown":
-        cells = [[kind, f"`{name}`", *(_inline(text) for text in texts)] for kind, name, *texts in rows]
-        lines = [list(COLUMNS), ["---"] * len(COLUMNS), *cells]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    widths = [max(len(line[index]) for line in (COLUMNS, *rows)) for index in range(len(COLUMNS))]
-    padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in (COLUMNS, *rows))
-    return "\n".join("  ".join(line).rstrip() for line in padded)
+    cells = [[kind, f"`{name}`", *(_inline(text) for text in texts)] for kind, name, *texts in rows]
+    lines = [list(COLUMNS), ["---"] * len(COLUMNS), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def signal_listing() -> str:

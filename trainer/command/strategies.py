@@ -1,7 +1,6 @@
 """Every built-in strategy with its source and what was verified, and the signals that one of your own may name.
 
     evenkeel strategies
-    evenkeel strategies markdown
     evenkeel strategies signals
 
 A run file names a strategy under `algorithm:`; `module:function` names one of your own.
@@ -13,13 +12,11 @@ from collections.abc import Sequence
 from evenkeel.trainer.algorithms.registry import signal_listing, strategy_listing
 from evenkeel.trainer.command import command_line
 
-LISTINGS = ("plain", "markdown", "signals")
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0."""
     what = parser().parse_args(argv).what
-    print(signal_listing() if what == "signals" else strategy_listing(what))
+    print(signal_listing() if what == "signals" else strategy_listing())
     return 0
 
 
@@ -29,8 +26,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "what",
         nargs="?",
-        default="plain",
-        choices=LISTINGS,
-        help="strategies as text or as a table in Markdown, or the signals; default: plain",
+        choices=["signals"],
+        help="the signals in place of the strategies",
     )
     return command
