@@ -12,6 +12,7 @@ from trl import GRPOTrainer
 
 from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms.contract import traits
 from evenkeel.trainer.algorithms.groups import finished, group_mean
 from evenkeel.trainer.step.checkpoint import FILE
 from evenkeel.trainer.step.metrics import Means, SharedPrefixMeter
@@ -111,6 +112,7 @@ def test_a_result_that_breaks_the_contract_stops_the_run_before_the_optimizer_mo
     assert all(bool(value.isfinite().all()) for value in weights.values())
 
 
+@traits(depends_on_other_groups=True)
 class running_baseline:  # noqa: N801 a strategy is called as a function is
     """r − the mean of all rewards so far: its state decides what is trained."""
 
