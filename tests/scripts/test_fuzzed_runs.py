@@ -35,8 +35,6 @@ from tests.tiny_model import save_tiny_model
 
 SEED = 20261122
 """What was looked at while the code was written."""
-ASIDE = 7919
-"""What was not."""
 SECONDS = {"check": 60, "train": 60}
 DUMP = "import json, os, sys; json.dump(dict(os.environ), open(sys.argv[1], 'w'))"
 

@@ -178,10 +178,6 @@ def write(text: str) -> str:
     return text
 
 
-def undocumented(text):
-    return text
-
-
 class Few(Silent):
     """A server with room for two sessions, that then answers nobody, or hangs."""
 

@@ -80,10 +80,6 @@ def edited(name: str, change: Callable[[str], str] = lambda text: text + "\n") -
     return lambda folder: (folder / name).write_text(change((folder / name).read_text()))
 
 
-def other_weights(folder: Path) -> None:
-    save_tiny_model(folder / "model", seed=1)
-
-
 def one_bit(folder: Path) -> None:
     weights = bytearray((folder / "model/model.safetensors").read_bytes())
     weights[-1] ^= 1

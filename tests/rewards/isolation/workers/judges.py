@@ -22,8 +22,6 @@ def judge(item: list[Any]) -> Any:
         "double": lambda: argument * 2,
         "text": lambda: argument,
         "pid": os.getpid,
-        "print": lambda: os.write(1, b"a line that is no JSON\n") and argument,
-        "read": lambda: sys.stdin.read(),
         "raise": lambda: _raise(argument),
         "not json": lambda: {argument},
         "spin": _spin,
@@ -36,7 +34,6 @@ def judge(item: list[Any]) -> Any:
         "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
         "wait": lambda: _wait(Path(argument)),
         "parts": lambda: _parts(argument),
-        "endless": _endless,
         "flood": _flood,
         "answer twice": lambda: _answer_after(lambda: None),
         "answer later": lambda: threading.Thread(
@@ -65,11 +62,6 @@ def _parts(parts: list[Any]) -> Iterator[Any]:
     for part in parts:
         yield {part} if part == "odd" else part
         time.sleep(0.1)
-
-
-def _endless() -> Iterator[int]:
-    while True:
-        yield 1
 
 
 def _channel() -> int:

@@ -71,10 +71,6 @@ class Equal:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Text(str):
-    pass
-
-
 class Number(int):
     pass
 

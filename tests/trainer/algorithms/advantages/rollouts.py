@@ -9,7 +9,7 @@ import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS, traits_of
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS
 from evenkeel.trainer.algorithms.registry import built_in
 from evenkeel.trainer.algorithms.turns import turn_numbers
 
@@ -17,22 +17,15 @@ NAN = float("nan")
 LENGTH = 5
 
 property_test = settings(max_examples=15, deadline=None, derandomize=True)
-thorough_property_test = settings(max_examples=200, deadline=None)
 
 
 ESTIMATORS = built_in(ADVANTAGE)
-WITH_BASELINE = [name for name, estimator in ESTIMATORS.items() if not traits_of(estimator).trains_dead_groups]
 
 
 def estimate(name, rollout, **options):
     """What the estimator makes of a rollout: of the signals it names."""
     wanted = inspect.signature(ESTIMATORS[name]).parameters
     return ESTIMATORS[name](**{signal: value for signal, value in rollout.items() if signal in wanted}, **options)
-
-
-def token_rows(result):
-    """(N, T) whatever the estimator credits."""
-    return result if result.dim() == 2 else result[:, None]
 
 
 def rows_of(rollout, order):
