@@ -245,12 +245,6 @@ def _with_value_apart(text: str) -> str:
     return text
 
 
-def names_what_is_counted(words: str) -> bool:
-    """Whether ``words`` are known nouns with their adjectives, which state nothing."""
-    *before, noun = words.lower().split()
-    return noun in COUNTED_NOUNS and all(word in COUNTED_NOUNS or word in ADJECTIVES for word in before)
-
-
 def denies(words: str) -> bool:
     """Whether one of the words may deny a value or change it, or is none."""
     found = re.sub(r"['’]s\b|[,:()-]", " ", words.lower()).split()

@@ -33,11 +33,12 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     unreadable_part,
 )
 from evenkeel.rewards.verifiers.math_answer.names import (
+    COUNTED_NOUNS,
     FUNCTIONS,
     NUMBERS,
+    are_known,
     is_asked_for,
     is_name,
-    names_what_is_counted,
     split_quantifier,
     squeezed,
     without_introduction,
@@ -172,7 +173,8 @@ def _several_words(text: str) -> Form | None:
 def _choice(text: str) -> Form | None:
     match = _CHOICE.fullmatch(text)
     value = read_form(match[2]) if match else None
-    if isinstance(value, Words) and not names_what_is_counted(value.text):
+    words = value.text.split() if isinstance(value, Words) else []
+    if not are_known(words) or not {*words[-1:]} <= COUNTED_NOUNS.keys():  # (C) a square, but not (C) fails
         return None
     readable = isinstance(value, Words | Number | Expression | Named | Relation | Row | Interval)
     return Named(match[1], value) if match and value and readable else None
