@@ -186,14 +186,12 @@ class RecordedRollouts:
                 found.setdefault(number, []).append(path)
         if found:
             return found
-        if folder.is_dir() and any(written_files(folder)):
-            raise Refusal(
-                f"{folder} has no rollouts of steps {self.first_step} to {self.last_step}. Ask for other steps."
-            )
-        raise Refusal(
-            f"{self.run} has no rollouts: {ROLLOUTS}/batch-*.parquet are written by runs with logging.rollouts: all "
-            "or a number. Name the directory of such a run, or start one."
+        steps = (
+            ""
+            if (self.first_step, self.last_step) == (None, None)
+            else f" of steps {self.first_step} to {self.last_step}"
         )
+        raise Refusal(f"{folder} has no rollouts{steps}: runs write them with logging.rollouts: all or a number.")
 
     @property
     def every_batch(self) -> int:
