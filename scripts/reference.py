@@ -121,12 +121,8 @@ def rules() -> str:
     from evenkeel.trainer.run.schedule import ARGUMENT_RULES
     from evenkeel.trainer.step.compatibility import RULES
 
-    named: list[tuple[str, Any]] = [(rule.about, rule) for rule in (*settings_rules.RULES, *ARGUMENT_RULES)]
-    named += [(rule.what.rstrip("."), rule) for rule in RULES]
-    settings: dict[tuple[str, str, str], dict[str, None]] = {}  # rules of one sentence are one row
-    for what, rule in named:
-        settings.setdefault((what, rule.severity, rule.moment), {}).update(dict.fromkeys(rule.settings))
-    rows = [(what, _paths([*paths]), severity, moment) for (what, severity, moment), paths in settings.items()]
+    tables = (*settings_rules.RULES, *ARGUMENT_RULES, *RULES)
+    rows = [(rule.about, _paths(rule.settings), rule.severity, rule.moment) for rule in tables]
     return table(("what does not go together", "settings", "severity", "asked of"), rows)
 
 

@@ -164,7 +164,7 @@ def of_gpus(command: str, folder: Path, environment: dict[str, str]) -> None:
     words = [word for word in words if word not in ("--resume", "auto")]
     line = " ".join(["evenkeel check", *words, f"--processes {processes} --json"])
     ended = subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True)
-    errors = [each for each in json.loads(ended.stdout)["findings"] if each["severity"] == "error"]
+    errors = [each for each in json.loads(ended.stdout)["problems"] if each["severity"] == "error"]
     away = {"unreadable-model", "package-not-installed", "vllm-not-installed", "no-tokenizer"}
     assert [each for each in errors if each["code"] not in away and "without network" not in each["text"]] == []
 

@@ -27,7 +27,7 @@ from evenkeel.trainer.lab.claims.certificate import SUFFIX
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.consistency import RESERVED_KEYS
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
-from evenkeel.trainer.run.config import ConfigError, RunConfig, load_config
+from evenkeel.trainer.run.config import RunConfig, load_config
 from evenkeel.trainer.run.config.layers import overridden
 from evenkeel.trainer.run.config.yaml_document import read_file, read_value, write
 from evenkeel.trainer.run.data.sources import generator_kind
@@ -183,7 +183,7 @@ def tried(count: int, seed: int) -> tuple[Counter[str], list[str]]:
         for kind, what, file in edited_files(Path(folder), seed, count):
             try:
                 tree = read_file(file).plain()
-            except ConfigError:  # no YAML, which is nothing to a schema
+            except Refusal:  # no YAML, which is nothing to a schema
                 continue
             taken, problems = is_taken(kind, file), refused(kind, tree)
             counts[f"{'taken' if taken else 'refused'}, {'refused' if problems else 'taken'} by the schema"] += 1

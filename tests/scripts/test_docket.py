@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.claims.claim import load_claim, load_sweep_of
-from evenkeel.trainer.run.config import ConfigError
 from scripts.docket import CLAIMS, PAGE, page
 
 
@@ -19,7 +19,7 @@ def test_a_claim_is_about_variants_of_its_sweep(path: Path):
     """Of branches all that is wrong is that their parents are not there: they are runs, which do not ship."""
     claim, tree = load_claim(path)
     of_branches = claim.sweep.endswith("_branches.yaml")
-    with pytest.raises(ConfigError) if of_branches else nullcontext() as caught:
+    with pytest.raises(Refusal) if of_branches else nullcontext() as caught:
         load_sweep_of(claim, tree)
     if of_branches:
-        assert {found.path for found in caught.value.problems} == {"from"}
+        assert {found.key for found in caught.value.problems} == {"from"}

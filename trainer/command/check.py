@@ -1,7 +1,8 @@
 """What a run will do, and everything that is wrong with it, in under a minute and without loading the model's weights.
 
 The run is rehearsed on the CPU: its real trainer, rows and parts, with the model's config.json cut to two layers, make
-a small rollout batch, train, evaluate, save and resume. What a library refuses stands behind file, line and key.
+a small rollout batch, train, evaluate, save and resume. What a library refuses stands behind file, line and key. Wrong
+keys are said first, and alone.
 
     evenkeel check quickstart
     evenkeel check knights_knaves/grpo_3b trl.learning_rate=2e-6 --processes 8 --device-memory 80
@@ -20,13 +21,12 @@ name.
 
 Exit status: 0 nothing stops the run (there may be warnings), 2 errors.
 
---json prints one object: ``config`` (the file), ``ok`` (no errors), ``findings`` (a list of ``severity``: error,
-warning or note; ``topic``: a section of the file, ``file`` or ``machine``; ``code``: the kind of mistake, a short name
-such as ``no-eos-token``; ``text``), ``not_checked`` (sections with a wrong setting, of which nothing else is said),
-``code`` (what the file names: ``name``, ``file``, ``key``, ``written``),
-``plan`` (numbers, or null; the fields of `trainer.run.check.plan.Plan`), ``possible_processes`` (on which the batch can
-be cut), ``prompt_tokens`` (part → ``tokenized``, ``longest``), and ``memory_estimate`` (ddp, zero1, zero2, zero3 or
-fsdp2 → ``peak_bytes``, ``terms`` with ``name``, ``bytes``, ``phase``, ``arithmetic``).
+--json prints one object: ``config`` (the file), ``ok`` (no errors), ``problems`` (a list of ``severity``: error,
+warning or note; ``key``: dotted; ``code``: the kind of mistake, a short name such as ``beyond-context``; ``text``),
+``code`` (what the file names: ``name``, ``file``, ``key``, ``written``), ``plan`` (numbers, or null; the fields of
+`trainer.run.check.plan.Plan`), ``possible_processes`` (on which the batch can be cut), ``prompt_tokens`` (part →
+``tokenized``, ``longest``), and ``memory_estimate`` (ddp, zero1, zero2, zero3 or fsdp2 → ``peak_bytes``, ``terms`` with
+``name``, ``bytes``, ``phase``, ``arithmetic``).
 """
 
 import argparse

@@ -7,12 +7,11 @@ from pathlib import Path
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.check.check import checked_before_start
-from evenkeel.trainer.run.check.context import lines_named
 from evenkeel.trainer.run.check.report import brief_lines
 from evenkeel.trainer.run.config.layers import layered
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
-from evenkeel.trainer.run.library_errors import library_errors_in_words
+from evenkeel.trainer.run.library_errors import library_errors_in_words, located
 from evenkeel.trainer.run.preflight import (
     check_launch,
     follow_run_file,
@@ -63,20 +62,20 @@ def train(
     config = experiment.config
     written = layered(Path(config_path), overrides)
     for topic, part in (("environment", "environments"), ("rewards", "verifiers"), ("algorithm", "strategies")):
-        with lines_named(topic, written):
+        with located(written, topic):
             getattr(experiment, part)  # quickly refused, and rows take time
     HEARTBEAT.enter("Loading the data and trying the verifiers on them")
-    with lines_named("data", written):
+    with located(written, "data"):
         fingerprints = {part: data_fingerprint(dataset) for part, dataset in experiment.rows.items()}
     prepare_logging(config)
     launchers_precision = follow_run_file(config)
-    with lines_named("trl", written):
+    with located(written, "trl"):
         args = experiment.args
     is_main = args.process_index == 0
     if is_main and launchers_precision not in ("", "no", args.mixed_precision):
         print(f"The launcher's precision {launchers_precision} is not taken: the run file's is {args.mixed_precision}.")
     check_launch(experiment, written)
-    with lines_named("model", written):
+    with located(written, "model"):
         _ = experiment.tokenizer
     HEARTBEAT.enter("Checking the run")
     start = starting_point(config, fingerprints) if is_main or recorded is not None else {}
@@ -93,7 +92,7 @@ def train(
     try:
         branch = None
         if begins:
-            with lines_named("branch_of", written):
+            with located(written, "branch_of"):
                 branch = branch_of(experiment, fingerprints["train"], args.world_size)
         checked = None if placement.is_trained else checked_before_start(experiment, written)
         if is_main:
@@ -110,7 +109,7 @@ def train(
             if is_main:
                 branch.begin(run)
         HEARTBEAT.enter("Loading the model")
-        with library_errors_in_words(HEARTBEAT.stage), lines_named("algorithm", written):
+        with library_errors_in_words(HEARTBEAT.stage), located(written, "algorithm"):
             trainer = experiment.trainer
         if is_main and (other := record_choices(run, experiment.choices)):
             print(f"Not taken as when the run began, so that numbers may differ: {', '.join(other)}", flush=True)

@@ -1,6 +1,4 @@
-"""Errors of libraries before the first optimizer step become refusals, which say in which part of the run they arose.
-
-`key_named` finds the setting that such an error is about.
+"""Errors before the first optimizer step: those of libraries become refusals, and each names its file, line and key.
 
 An error raised by this package's own code is a bug of ours and keeps its traceback.
 """
@@ -10,13 +8,15 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from evenkeel.errors import Refusal
+from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.processes import is_lost_connection
 from evenkeel.trainer.step.guards import FaultError, is_full
 
+Place = tuple[str | int, ...]
 UNEXPLAINED = "This came from a library, unexplained."
 _OURS = tuple(Path(__file__).resolve().parents[2] / room for room in ("trainer", "rewards", "scripts"))
 _MOST_CHARACTERS = 500
@@ -51,7 +51,31 @@ def in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}."
 
 
-Place = tuple[str | int, ...]
+@contextmanager
+def located(tree: Node, *path: str) -> Iterator[None]:
+    """Inside, what is refused names the place in the run's file that it is about; ``path`` where it says none."""
+    try:
+        yield
+    except Refusal as refusal:
+        kept = refusal.problems
+        refusal.__init__(problems=[at_its_line(each, tree, path) for each in kept])  # type: ignore[misc]
+        refusal.code = kept[0].code if len(kept) == 1 else refusal.code
+        raise
+
+
+def at_its_line(problem: Problem, tree: Node, path: Place = ()) -> Problem:
+    """``problem`` with the setting that it names, or else ``path``, and with the file and line of that.
+
+    Nothing is added to a note, to what knows its line, and to what is about a variable of the environment.
+    """
+    if problem.severity == "note" or problem.origin is not None or re.match(r"[A-Z]+_[A-Z_]+\b", problem.what):
+        return problem
+    path = problem.path or key_named(problem.what, tree) or path
+    nodes = [tree.at(path[:end]) for end in range(len(path), 0, -1)]
+    node = next((node for node in nodes if node is not None), None)
+    return replace(problem, path=path, origin=None if node is None else node.origin)
+
+
 _CALLED: dict[str, Place] = {
     "get_peft_model": ("model", "lora"),
     "create_optimizer": ("trl", "optim_args"),
@@ -66,24 +90,28 @@ _CALLED: dict[str, Place] = {
 """Function → the setting, or the section, that an error raised below it is about."""
 
 
-def key_named(error: BaseException, tree: Node) -> Place:
-    """The written setting that an error's message names, by its key or else by its value; else what was being done.
+def place_of(error: BaseException, tree: Node) -> Place:
+    """The written setting that an error's message names; else what was being done."""
+    frames = traceback.extract_tb(error.__traceback__)
+    done = next((_CALLED[frame.name] for frame in reversed(frames) if frame.name in _CALLED), ())
+    return key_named(str(error), tree) or done
 
-    A key counts where it is in quotes, before ``=`` or of several words; a value, of four letters or more, where it is
-    passed on to a library.
+
+def key_named(text: str, tree: Node) -> Place:
+    """The written setting that a message names, by its key or else by its value; empty where it names none.
+
+    A key counts where it is in quotes, before ``=`` or of several words; a value in quotes, and each word of one that a
+    library is given.
     """
-    text = str(error)
     best: tuple[int, Place] = (0, ())
     for path, value in _written(tree, ()):
         key, passed_on = re.escape(str(path[-1])), path[0] == "trl" or path[:2] == ("model", "lora")
         words = re.findall(r"\w{4,}", value) if passed_on and isinstance(value, str) else []
         by_name = re.search(rf"\b{key}\b" if "_" in key else rf"['\"`]{key}['\"`]|\b{key}=", text)
-        by_value = any(re.search(rf"\b{word}\b", text) for word in words)
+        by_value = isinstance(value, str) and repr(value) in text
+        by_value = by_value or any(re.search(rf"\b{word}\b", text) for word in words)
         best = max(best, (1000 + len(key) if by_name else int(by_value), path), key=lambda found: found[0])
-    if best[0]:
-        return best[1]
-    frames = traceback.extract_tb(error.__traceback__)
-    return next((_CALLED[frame.name] for frame in reversed(frames) if frame.name in _CALLED), ())
+    return best[1]
 
 
 def _written(node: Node, place: Place) -> Iterator[tuple[Place, object]]:

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 from evenkeel.trainer.algorithms.strategies import Strategies
-from evenkeel.trainer.run.check.context import lines_named
 from evenkeel.trainer.run.config import BatchPlan, RunConfig, quantization_config
-from evenkeel.trainer.run.config.trackers import TRACKERS
+from evenkeel.trainer.run.config.trackers import VARIABLES
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.data import check_rows_enough
 from evenkeel.trainer.run.environments import Environments
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.launched_as import check_launched
+from evenkeel.trainer.run.library_errors import located
 from evenkeel.trainer.run.schedule import check_arguments
 from evenkeel.trainer.step.compatibility import check_combination, check_turns
 
@@ -32,11 +32,11 @@ def check_launch(experiment: Experiment, tree: Node) -> None:
     """
     config, args, started = experiment.config, experiment.args, experiment.processes
     check_launched(args, started)
-    with lines_named("model", tree):
+    with located(tree, "model"):
         quantization_config(config)  # refuses without its package
     rows, environments = experiment.rows["train"], experiment.environments
     for topic, check in schedule_checks(config, args, experiment.strategies, experiment.plan, rows, environments):
-        with lines_named(topic, tree):
+        with located(tree, topic):
             check()
 
 
@@ -84,9 +84,8 @@ def prepare_logging(config: RunConfig) -> None:
     """Trackers' settings, which they read from the environment."""
     section = config.logging
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    for tracker in (tracker for name, tracker in TRACKERS.items() if name in section.report_to):
-        project = {} if tracker.project is None else {tracker.project: "evenkeel"}
-        for variable, value in {**project, **tracker.local}.items():
+    for variables in (variables for name, variables in VARIABLES.items() if name in section.report_to):
+        for variable, value in variables.items():
             os.environ.setdefault(variable, value)
     if "wandb" not in section.report_to:
         return

@@ -4,12 +4,10 @@
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.trainer.run.config.rules import Problems, Rule, rule
-from evenkeel.trainer.step.compatibility import PreflightError
+from evenkeel.errors import Refusal, Rule, Said, rule
 from evenkeel.trainer.step.options import Schedule
 
 
@@ -42,115 +40,53 @@ class Arguments:
     def keeps_best(self) -> bool:
         return self.args.metric_for_best_model is not None
 
-    def nearest(self, steps: float) -> int:
-        """The multiple of a block that is nearest to a number of steps, one block at least."""
-        return max(self.block, round(steps / self.block) * self.block)
-
-    def block_in_words(self) -> str:
-        args = self.args
-        return (
-            f"one rollout batch is trained for {self.block} optimizer steps "
-            f"(steps_per_generation {args.steps_per_generation} × passes {args.num_iterations * self.num_passes} ÷ "
-            f"gradient_accumulation_steps {args.gradient_accumulation_steps})"
-        )
-
 
 def check_arguments(args: Any, num_passes: int = 1) -> None:
     """Refuse arguments of TRL under which a run could not be resumed exactly, or would end inside a rollout batch.
 
     Raises:
-        PreflightError: naming every rule of `ARGUMENT_RULES` that is broken, a paragraph each.
+        Refusal: naming every rule of `ARGUMENT_RULES` that is broken, a paragraph each.
     """
     given = Arguments(args, num_passes)
-    if found := [(each.code, " ".join(words)) for each in ARGUMENT_RULES for words in each.problems(given)]:
-        raise PreflightError(*found)
+    if problems := [problem for each in ARGUMENT_RULES for problem in each.problems(given)]:
+        raise Refusal(problems=problems)
 
 
 ARGUMENT_RULES: list[Rule] = []
 """What is refused of TRL's arguments in a run, which must be resumable; the drop-in takes what TRL takes."""
 
 
-def _rule(
-    about: str, *settings: str, code: str = ""
-) -> Callable[[Callable[[Any], Problems]], Callable[[Any], Problems]]:
-    return rule(about, *settings, code=code, moment="arguments", table=ARGUMENT_RULES)
-
-
-def _not_resumable(name: str, reason: str) -> None:
-    about = "Arguments under which an interrupted run could not be resumed exactly"
-
-    @_rule(about, f"trl.{name}", code=name.replace("_", "-"))
-    def _(given: Arguments) -> Problems:
+@rule(ARGUMENT_RULES, "trl.save_only_model trl.ignore_data_skip trl.enable_jit_checkpoint")
+def not_resumable(given: Arguments) -> Said:
+    """Arguments under which an interrupted run could not be resumed exactly."""
+    for name in ("save_only_model", "ignore_data_skip", "enable_jit_checkpoint"):
         if getattr(given.args, name, False):
-            what = f"trl.{name} = true: {reason}, so an interrupted run could not be resumed exactly."
-            yield what, f"Leave {name} out; to save disk space write save_total_limit: 1."
+            yield f"trl.{name}", "is true: an interrupted run could not be resumed exactly. Leave it out."
 
 
-_not_resumable("save_only_model", "checkpoints would hold no optimizer, learning rate and random state")
-_not_resumable("ignore_data_skip", "a resumed run would begin with the first prompts again")
-_not_resumable(
-    "enable_jit_checkpoint", "it saves in the middle of a rollout batch; SIGTERM saves at its end here anyway"
-)
+@rule(ARGUMENT_RULES, "trl.save_steps trl.max_steps evaluation.every_steps")
+def inside_a_rollout_batch(given: Arguments) -> Said:
+    """A checkpoint, or the end, in the middle of a rollout batch."""
+    args, block = given.args, given.block
+    steps = {"trl.save_steps": args.save_steps if args.save_strategy == "steps" and block > 1 else 0}
+    steps |= {"trl.max_steps": max(args.max_steps, 0), "evaluation.every_steps": given.keeps_best and args.eval_steps}
+    for path, number in steps.items():
+        if number and number % block:
+            below = int(number // block * block)
+            yield (
+                path,
+                f"is {number:g}, and one rollout batch is trained for {block} optimizer steps (steps_per_generation "
+                f"{args.steps_per_generation} × passes {args.num_iterations * given.num_passes} ÷ "
+                f"gradient_accumulation_steps {args.gradient_accumulation_steps}): the rest of it would be lost. Write "
+                f"{f'{below} or ' if below else ''}{below + block}.",
+            )
 
 
-@_rule("Checkpoints in the middle of a rollout batch", "trl.save_steps")
-def checkpoint_inside_a_rollout_batch(given: Arguments) -> Problems:
-    steps = given.args.save_steps
-    if given.args.save_strategy == "steps" and given.block > 1 and steps % given.block:
-        yield (
-            f"trl.save_steps = {steps}, but {given.block_in_words()}. A checkpoint between them loses the batch, and "
-            "resuming would train the same prompts again.",
-            f"Write save_steps: {given.nearest(steps)}.",
-        )
-
-
-@_rule("A run whose last rollout batch is generated and then trained in part", "trl.max_steps")
-def end_inside_a_rollout_batch(given: Arguments) -> Problems:
-    steps, block = given.args.max_steps, given.block
-    if steps > 0 and steps % block:
-        below = steps // block * block
-        yield (
-            f"trl.max_steps = {steps}, but {given.block_in_words()}. The last rollout batch would be generated, scored "
-            f"and trained for {steps % block} of its {block} steps.",
-            f"Write max_steps: {f'{below} or ' if below else ''}{below + block}.",
-        )
-
-
-@_rule("A learning rate that follows the loss on held-out rows", "trl.lr_scheduler_type")
-def learning_rate_follows_the_evaluation(given: Arguments) -> Problems:
-    kind = given.args.lr_scheduler_type
-    if kind in ("reduce_lr_on_plateau", "greedy"):
-        yield (
-            f"trl.lr_scheduler_type = {kind.value!r} follows the loss on held-out rows, and answers that a verifier "
-            "scores have none.",
-            "Write constant_with_warmup, linear or cosine.",
-        )
-
-
-@_rule("Best checkpoints in the middle of a rollout batch", "evaluation.every_steps", "evaluation.keep_best")
-def best_checkpoint_inside_a_rollout_batch(given: Arguments) -> Problems:
-    steps = given.args.eval_steps
-    if given.keeps_best and steps % given.block:
-        yield (
-            f"evaluation.every_steps = {steps} with keep_best, but one rollout batch is trained for {given.block} "
-            "optimizer steps: a checkpoint between them loses the batch, and resuming from it would train the same "
-            "prompts again.",
-            f"Write every_steps: {given.nearest(steps)}.",
-        )
-
-
-@_rule("The best checkpoint, where none is saved", "evaluation.keep_best", "trl.save_strategy")
-def best_checkpoint_without_saving(given: Arguments) -> Problems:
+@rule(ARGUMENT_RULES, "evaluation.keep_best trl.save_strategy trl.save_total_limit")
+def best_checkpoint(given: Arguments) -> Said:
+    """The best checkpoint where none is saved, or in the place of the last."""
     if given.keeps_best and given.args.save_strategy == "no":
-        what = "evaluation.keep_best with trl.save_strategy 'no': no checkpoint is saved, so none can be kept."
-        yield what, "Leave save_strategy out, or write best to save no others."
-
-
-@_rule("The best checkpoint in the place of the last", "evaluation.keep_best", "trl.save_total_limit")
-def best_checkpoint_alone(given: Arguments) -> Problems:
+        yield "is given, and trl.save_strategy 'no' saves no checkpoint. Leave save_strategy out."
     if given.keeps_best and given.args.save_total_limit == 1:
-        yield (
-            "evaluation.keep_best with trl.save_total_limit = 1: the one that is kept would be the best, and the run "
-            "could not be resumed from its last.",
-            "Write save_total_limit: 2.",
-        )
+        what = "is 1, and evaluation.keep_best would keep the best in the place of the last: no run could be resumed."
+        yield "trl.save_total_limit", f"{what} Write 2."

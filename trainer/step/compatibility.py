@@ -4,14 +4,6 @@ Each rule names the settings that do not go together, why not, and what to write
 (its signals, traits, what it returned on the tiny example), never what it is called. What a setting would silently
 change is refused, not approximated; where TRL's own way gives the same result at a higher cost, a rule that falls back
 takes it, with a warning.
-
-A rule is a generator of messages, none where its settings go together, and says of itself with `rule`
-
-- ``settings``: which settings of a run file it is about; the drop-in has the same ones by their last name;
-- ``severity``: ``refuse``, or ``fall back`` to TRL's own way;
-- ``moment``: when it can be asked: with the ``arguments``; with the ``environments``, of which a run file's are known
-  before a model is loaded; or with the ``model``;
-- ``of``: for a rule that falls back, the option that it gives up.
 """
 
 import math
@@ -22,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torch import nn
 
-from evenkeel.trainer.algorithms.contract import COEFFICIENT, TURN_COLUMNS
+from evenkeel.errors import Refusal, Rule, Said, rule
+from evenkeel.trainer.algorithms.contract import COEFFICIENT
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.results import max_rounds
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.algorithms.trial import GROUP_SIZE, separable
-from evenkeel.trainer.step.options import PreflightError as PreflightError
 from evenkeel.trainer.step.options import Schedule, Speed
 
 if TYPE_CHECKING:
@@ -99,7 +91,6 @@ class Settings:
         return bool(args.use_vllm and args.vllm_importance_sampling_correction and self.speed.staleness == 0)
 
 
-Problems = Iterator[str]
 Option = Literal["microbatches", "skip_old_logps", "shared_prompts", "generation", "overlap_generation"]
 SWITCHES: dict[str, Option] = {
     "planned": "microbatches",
@@ -109,48 +100,20 @@ SWITCHES: dict[str, Option] = {
     "overlap": "overlap_generation",
 }
 """What the variable EVENKEEL_OFF can name, with commas between, and what is then not taken (for a debugger)."""
-Moment = Literal["arguments", "environments", "model"]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One entry of the table."""
-
-    problems: Callable[[Settings], Problems]
-    settings: tuple[str, ...]
-    severity: Literal["refuse", "fall back"]
-    moment: Moment
-    of: Option | None
-
-    @property
-    def code(self) -> str:
-        """Its name."""
-        return self.problems.__name__.strip("_").replace("_", "-")
-
-    @property
-    def what(self) -> str:
-        """What does not go together, in one sentence."""
-        return (self.problems.__doc__ or "").strip().split("\n\n")[0]
-
 
 RULES: list[Rule] = []
-"""All of them, in the order in which their messages are shown."""
+"""All of them, in the order in which their messages are shown; asked of the ``arguments``, of the ``environments``, of
+which a run file's are known before a model is loaded, or of the ``model``."""
+REASONS: dict[Option, list[Callable[[Settings], Iterator[str]]]] = {option: [] for option in SWITCHES.values()}
+"""Option → what says why it would not be exact; TRL's own way is then taken, with a warning."""
 
 
-def rule(
-    settings: str, moment: Moment = "arguments", *, gives_up: Option | None = None
-) -> Callable[[Callable[[Settings], Problems]], Callable[[Settings], Problems]]:
-    """Enter a generator of messages into `RULES`.
+def gives_up(option: Option) -> Callable[[Callable[[Settings], Iterator[str]]], Callable[[Settings], Iterator[str]]]:
+    """Enter a generator of reasons into `REASONS`."""
 
-    Args:
-        settings: their dotted paths in a run file, with spaces between.
-        gives_up: it falls back, leaving that option.
-    """
-
-    def enter(problems: Callable[[Settings], Problems]) -> Callable[[Settings], Problems]:
-        severity: Literal["refuse", "fall back"] = "refuse" if gives_up is None else "fall back"
-        RULES.append(Rule(problems, tuple(settings.split()), severity, moment, gives_up))
-        return problems
+    def enter(reasons: Callable[[Settings], Iterator[str]]) -> Callable[[Settings], Iterator[str]]:
+        REASONS[option].append(reasons)
+        return reasons
 
     return enter
 
@@ -158,19 +121,19 @@ def rule(
 def problems_of(settings: Settings, option: Option) -> list[str]:
     """The messages of all rules that give ``option`` up, and of EVENKEEL_OFF."""
     off = ["EVENKEEL_OFF names it"] if option in switched_off() else []
-    return off + [message for each in RULES if each.of == option for message in each.problems(settings)]
+    return off + [message for reasons in REASONS[option] for message in reasons(settings)]
 
 
 def switched_off() -> set[Option]:
     """What the variable EVENKEEL_OFF takes away.
 
     Raises:
-        PreflightError: it has a name that is none of `SWITCHES`.
+        Refusal: it has a name that is none of `SWITCHES`.
     """
     names = {name.strip() for name in os.environ.get("EVENKEEL_OFF", "").split(",")} - {""}
     if unknown := names - SWITCHES.keys():
         what = f"EVENKEEL_OFF = {', '.join(sorted(unknown))}: its names are {', '.join(SWITCHES)}."
-        raise PreflightError(("unknown-switch", what))
+        raise Refusal(what, code="unknown-switch")
     return {SWITCHES[name] for name in names}
 
 
@@ -185,7 +148,7 @@ def check_combination(
     """Refuse settings whose result would not be what their names say, before a model is loaded.
 
     Raises:
-        PreflightError: naming every combination found, with the way out.
+        Refusal: naming every combination found, with the way out.
     """
     switched_off()
     refuse(Settings(args, strategies, speed, cut, drop_in=drop_in), "arguments")
@@ -197,20 +160,20 @@ def check_turns(
     """Refuse what does not go with the environments and tools of a run file, or without any; see `Loaded`.
 
     Raises:
-        PreflightError: naming every combination found, with the way out.
+        Refusal: naming every combination found, with the way out.
     """
     loaded = Loaded(own_generation=own_generation, turn_columns=turn_columns)
     refuse(Settings(args, strategies, speed, loaded=loaded), "environments")
 
 
-def refuse(settings: Settings, *moments: Moment) -> None:
+def refuse(settings: Settings, *moments: str) -> None:
     """
     Raises:
-        PreflightError: a rule of those moments has a message; all of them, a paragraph each.
+        Refusal: a rule of those moments has a message; all of them, a paragraph each.
     """
-    asked = [each for each in RULES if each.of is None and each.moment in moments]
-    if found := [(each.code, message) for each in asked for message in each.problems(settings)]:
-        raise PreflightError(*found)
+    asked = [each for each in RULES if each.moment in moments]
+    if problems := [problem for each in asked for problem in each.problems(settings)]:
+        raise Refusal(problems=problems)
 
 
 def leaves_advantages_to_trl(args: "GRPOConfig") -> bool:
@@ -244,8 +207,8 @@ def _described(part: Strategy) -> str:
 # Strategies and TRL's settings
 
 
-@rule("trl.scale_rewards trl.multi_objective_aggregation trl.num_iterations")
-def _owned_settings(settings: Settings) -> Problems:
+@rule(RULES, "trl.scale_rewards trl.multi_objective_aggregation trl.num_iterations")
+def _owned_settings(settings: Settings) -> Said:
     """Settings of TRL that an advantage estimator or update schedule takes over."""
     args, strategies = settings.args, settings.strategies
     if strategies.advantage is not None and args.scale_rewards != "group":
@@ -268,8 +231,8 @@ def _owned_settings(settings: Settings) -> Problems:
         )
 
 
-@rule("trl.top_p trl.top_k trl.min_p trl.repetition_penalty trl.generation_kwargs")
-def _sampling(settings: Settings) -> Problems:
+@rule(RULES, "trl.top_p trl.top_k trl.min_p trl.repetition_penalty trl.generation_kwargs")
+def _sampling(settings: Settings) -> Said:
     """Sampling from a changed distribution with an importance ratio."""
     args = settings.args
     if settings.drop_in:
@@ -290,8 +253,8 @@ def _sampling(settings: Settings) -> Problems:
         )
 
 
-@rule("trl.importance_sampling_level algorithm.advantage algorithm.token_weight")
-def _token_level(settings: Settings) -> Problems:
+@rule(RULES, "trl.importance_sampling_level algorithm.advantage algorithm.token_weight")
+def _token_level(settings: Settings) -> Said:
     """A strategy that tells tokens apart with importance_sampling_level sequence."""
     args, strategies = settings.args, settings.strategies
     if args.importance_sampling_level != "sequence" or args.loss_type in DETACHED:
@@ -307,8 +270,8 @@ def _token_level(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.advantage trl.loss_type trl.importance_sampling_level trl.off_policy_mask_threshold")
-def _trajectory_weights(settings: Settings) -> Problems:
+@rule(RULES, "algorithm.advantage trl.loss_type trl.importance_sampling_level trl.off_policy_mask_threshold")
+def _trajectory_weights(settings: Settings) -> Said:
     """A baseline made for one weighting of trajectories with a loss that weighs them otherwise."""
     args, strategies = settings.args, settings.strategies
     estimator = strategies.advantage
@@ -348,8 +311,8 @@ def _trajectory_weights(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.advantage algorithm.coefficient algorithm.token_weight trl.off_policy_mask_threshold")
-def _cancellation(settings: Settings) -> Problems:
+@rule(RULES, "algorithm.advantage algorithm.coefficient algorithm.token_weight trl.off_policy_mask_threshold")
+def _cancellation(settings: Settings) -> Said:
     """A strategy whose shared tokens cancel with a setting that breaks it."""
     args, strategies = settings.args, settings.strategies
     claims = [part for part in strategies.all if part.traits.cancels_shared_tokens]
@@ -378,8 +341,8 @@ def _cancellation(settings: Settings) -> Problems:
             )
 
 
-@rule("algorithm.coefficient trl.loss_type trl.importance_sampling_level algorithm.advantage")
-def _coefficient(settings: Settings) -> Problems:
+@rule(RULES, "algorithm.coefficient trl.loss_type trl.importance_sampling_level algorithm.advantage")
+def _coefficient(settings: Settings) -> Said:
     """A coefficient with a loss or ratio that leaves it no place."""
     args, strategies = settings.args, settings.strategies
     part, estimator = strategies.coefficient, strategies.advantage
@@ -402,8 +365,8 @@ def _coefficient(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.keep_groups trl.per_device_train_batch_size trl.num_generations")
-def _whole_groups(settings: Settings) -> Problems:
+@rule(RULES, "algorithm.keep_groups trl.per_device_train_batch_size trl.num_generations")
+def _whole_groups(settings: Settings) -> Said:
     """keep_groups with a batch that does not hold whole groups."""
     args, strategies = settings.args, settings.strategies
     kept, group_size, rows = strategies.keep_groups, args.num_generations, args.per_device_train_batch_size
@@ -427,8 +390,10 @@ def _whole_groups(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.update_schedule trl.steps_per_generation trl.importance_sampling_level trl.entropy_coef trl.beta")
-def _passes(settings: Settings) -> Problems:
+@rule(
+    RULES, "algorithm.update_schedule trl.steps_per_generation trl.importance_sampling_level trl.entropy_coef trl.beta"
+)
+def _passes(settings: Settings) -> Said:
     """An update schedule of several passes with a loss whose passes would not be isolated."""
     args, strategies = settings.args, settings.strategies
     num_passes = strategies.schedule.num_passes
@@ -467,20 +432,8 @@ def _passes(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.revision trl.num_generations")
-def _references(settings: Settings) -> Problems:
-    """More references for a revision than an answer has siblings."""
-    args, revision = settings.args, settings.strategies.revision
-    if revision is not None and revision.references >= args.num_generations:
-        yield (
-            f"revision.references = {revision.references} with num_generations = {args.num_generations}: an answer has "
-            f"{args.num_generations - 1} siblings to compare it with. Write references: {args.num_generations - 1} or "
-            "less, or raise num_generations."
-        )
-
-
-@rule("algorithm.prompts_per_rollout")
-def cut_over_all_ranks(settings: Settings) -> Problems:
+@rule(RULES, "algorithm.prompts_per_rollout")
+def cut_over_all_ranks(settings: Settings) -> Said:
     """cut: over_all_ranks where a rank's rows cannot be shared out evenly over the optimizer steps."""
     args, keep_groups = settings.args, settings.strategies.keep_groups
     if settings.cut == "over_all_ranks" and not divides_over_ranks(args, keep_groups):
@@ -499,8 +452,8 @@ def divides_over_ranks(args: "GRPOConfig", keep_groups: str) -> bool:
     return steps % accumulated == 0 and units % (steps // accumulated) == 0
 
 
-@rule("trl.fp16 trl.use_cpu")
-def _fp16_on_a_cpu(settings: Settings) -> Problems:
+@rule(RULES, "trl.fp16 trl.use_cpu")
+def _fp16_on_a_cpu(settings: Settings) -> Said:
     """fp16 on a CPU."""
     if settings.args.fp16 and settings.args.device.type == "cpu" and not settings.drop_in:
         yield (
@@ -510,8 +463,8 @@ def _fp16_on_a_cpu(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.update_schedule trl.router_aux_loss_coef", "model")
-def _passes_of_a_router(settings: Settings) -> Problems:
+@rule(RULES, "algorithm.update_schedule trl.router_aux_loss_coef", "model")
+def _passes_of_a_router(settings: Settings) -> Said:
     """An update schedule of several passes with a router's load-balancing loss."""
     num_passes = settings.strategies.schedule.num_passes
     if num_passes > 1 and settings.loaded.has_router_loss:
@@ -521,8 +474,8 @@ def _passes_of_a_router(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.prompt_sampler", "model")
-def _chosen_prompts(settings: Settings) -> Problems:
+@rule(RULES, "algorithm.prompt_sampler", "model")
+def _chosen_prompts(settings: Settings) -> Said:
     """A prompt sampler with streamed data, or one of several rounds with a rollout function or images."""
     sampler, own = settings.strategies.prompt_sampler, settings.loaded.own_generation
     if sampler is None:
@@ -540,31 +493,20 @@ def _chosen_prompts(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.revision", "environments")
-def _revised_turns(settings: Settings) -> Problems:
-    """A revision with tools, environments or a rollout function."""
+@rule(RULES, "algorithm.teacher algorithm.revision algorithm.advantage algorithm.token_weight", "environments")
+def _plain_turns(settings: Settings) -> Said:
+    """A revision or a teacher with tools, environments or a rollout function."""
     own = settings.loaded.own_generation
-    if settings.strategies.revision is not None and own:
-        yield (
-            f"revision with {own}: a revision is one plain completion of a text, and would be generated and "
-            f"judged otherwise than the answer it revises. Leave revision or {own} out."
-        )
-
-
-@rule("algorithm.teacher algorithm.advantage algorithm.token_weight", "environments")
-def _taught_turns(settings: Settings) -> Problems:
-    """teacher_logps or teacher_contrast with tools, environments or a rollout function."""
-    own, asked = settings.loaded.own_generation, " and ".join(settings.strategies.taught)
+    asked = [*settings.strategies.taught, *["revision"] * (settings.strategies.revision is not None)]
     if asked and own:
         yield (
-            f"{asked} with {own}: a teacher is the policy behind one prompt with an answer in it, and here what it "
-            f"would read is made in several turns, or by others. Choose a strategy that names no {asked}, or leave "
-            f"{own} out."
+            f"{' and '.join(asked)} with {own}: one plain completion of a text is written or scored once more, and "
+            f"here an answer has several turns, or is made by others. Choose another strategy, or leave {own} out."
         )
 
 
-@rule("algorithm.token_weight algorithm.advantage trl.num_generations")
-def _siblings_to_contrast(settings: Settings) -> Problems:
+@rule(RULES, "algorithm.token_weight algorithm.advantage trl.num_generations")
+def _siblings_to_contrast(settings: Settings) -> Said:
     """teacher_contrast in groups of two."""
     count = settings.args.num_generations
     if "teacher_contrast" in settings.strategies.taught and count < 3:
@@ -575,47 +517,15 @@ def _siblings_to_contrast(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.teacher algorithm.advantage algorithm.token_weight data", "model")
-def _answers_for_a_teacher(settings: Settings) -> Problems:
+@rule(RULES, "algorithm.teacher algorithm.advantage algorithm.token_weight data", "model")
+def _answers_for_a_teacher(settings: Settings) -> Said:
     """teacher_logps with rows whose reference is no text or number."""
     if settings.loaded.unusable_references:
         yield settings.loaded.unusable_references
 
 
-@rule("algorithm.advantage", "environments")
-def _credit_by_turn(settings: Settings) -> Problems:
-    """An estimator that credits turns, without tools, environments or a rollout function, or states that are named."""
-    estimator, loaded = settings.strategies.advantage, settings.loaded
-    asked = [name for name in TURN_COLUMNS if estimator is not None and name in estimator.signals]
-    if estimator is None or not asked:
-        return
-    if not loaded.own_generation:
-        yield (
-            f"{_described(estimator)} asks for {' and '.join(asked)}, which an environment leaves for each turn, and "
-            "here each response is one turn that nobody pays. Give the run an environment (environment: in a run file, "
-            "environment_factory in Python), or choose an estimator of whole responses, such as grpo or dr_grpo."
-        )
-    elif "state_keys" in asked and loaded.turn_columns is not None and "state_keys" not in loaded.turn_columns:
-        yield (
-            f"{_described(estimator)} asks for state_keys, and no environment of this run names its states: no two "
-            "turns would be compared. Give it a method state() that returns a text, equal where states are, or choose "
-            "an estimator that compares turns by their number: turn_discounted or turn_grpo."
-        )
-
-
-@rule("evaluation rewards", "model")
-def _decodings_of_plain_functions(settings: Settings) -> Problems:
-    """Decodings with a reward function that is a model or asynchronous."""
-    if settings.has_decodings and settings.loaded.special_functions:
-        yield (
-            "decodings are given, and of the reward functions a model or asynchronous are: "
-            f"{', '.join(settings.loaded.special_functions)}. This evaluation calls plain functions. Leave decodings "
-            "out, or wrap each in a function."
-        )
-
-
-@rule("rewards evaluation", "model")
-def _names_of_functions(settings: Settings) -> Problems:
+@rule(RULES, "rewards evaluation", "model")
+def _names_of_functions(settings: Settings) -> Said:
     """Decodings with several reward functions of one name."""
     if settings.has_decodings and (names := settings.loaded.same_names):
         yield (
@@ -624,8 +534,8 @@ def _names_of_functions(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.prompt_sampler algorithm.revision algorithm.teacher evaluation data", "model")
-def _images(settings: Settings) -> Problems:
+@rule(RULES, "algorithm.prompt_sampler algorithm.revision algorithm.teacher evaluation data", "model")
+def _images(settings: Settings) -> Said:
     """A column of images with decodings, a revision, a teacher or a prompt sampler of several rounds."""
     column, strategies = settings.loaded.image_column, settings.strategies
     if settings.loaded.is_vlm and strategies.taught:
@@ -646,26 +556,13 @@ def _images(settings: Settings) -> Problems:
         )
 
 
-@rule("trl.load_best_model_at_end trl.metric_for_best_model")
-def _best_model(settings: Settings) -> Problems:
-    """load_best_model_at_end by eval_loss, which is computed for TRL's own advantages alone."""
-    args = settings.args
-    by_loss = args.metric_for_best_model in (None, "loss", "eval_loss")
-    if args.load_best_model_at_end and by_loss and (settings.has_decodings or not settings.strategies.are_trls_own):
-        yield (
-            f"load_best_model_at_end with metric_for_best_model = {args.metric_for_best_model!r}: a held-out loss of "
-            "TRL's advantages is not what these strategies train, so none is computed. Write metric_for_best_model: "
-            "eval_reward and greater_is_better: true, or leave load_best_model_at_end out."
-        )
-
-
 # Generation
 
 _PLAIN = {"use_vllm": False, "use_transformers_continuous_batching": False, "cache_implementation": None}
 
 
-@rule("trl.use_vllm trl.cache_implementation trl.generation_kwargs", gives_up="generation")
-def _compact_generation(settings: Settings) -> Problems:
+@gives_up("generation")
+def _compact_generation(settings: Settings) -> Iterator[str]:
     """Compact generation with another way of decoding than transformers' own sampling with a plain cache."""
     args = settings.args
     for name, plain in _PLAIN.items():
@@ -675,8 +572,8 @@ def _compact_generation(settings: Settings) -> Problems:
         yield f"generation_kwargs is {args.generation_kwargs!r}, which may ask for another way of decoding"
 
 
-@rule("model", "model", gives_up="generation")
-def _compact_generation_by_model(settings: Settings) -> Problems:
+@gives_up("generation")
+def _compact_generation_by_model(settings: Settings) -> Iterator[str]:
     """Compact generation with sharded weights, or a model whose cache is not the keys and values of text tokens."""
     if settings.loaded.is_sharded:
         yield "the parameters are sharded, so that all ranks must run equally many forward passes"
@@ -689,8 +586,8 @@ def _not_compact(settings: Settings) -> list[str]:
     return asked or problems_of(settings, "generation")
 
 
-@rule("common_random_numbers trl.use_vllm")
-def _common_noise(settings: Settings) -> Problems:
+@rule(RULES, "common_random_numbers trl.use_vllm")
+def _common_noise(settings: Settings) -> Said:
     """common_random_numbers without compact generation."""
     if settings.speed.common_random_numbers and (reasons := _not_compact(settings)):
         yield (
@@ -699,8 +596,8 @@ def _common_noise(settings: Settings) -> Problems:
         )
 
 
-@rule("common_random_numbers environment", "model")
-def _common_noise_of_a_rollout_function(settings: Settings) -> Problems:
+@rule(RULES, "common_random_numbers environment", "model")
+def _common_noise_of_a_rollout_function(settings: Settings) -> Said:
     """common_random_numbers with a rollout function, or a model that is not generated from compactly."""
     own = settings.loaded.own_generation
     if settings.speed.common_random_numbers and own == "rollout_func":
@@ -715,18 +612,8 @@ def _common_noise_of_a_rollout_function(settings: Settings) -> Problems:
 # Rollout batches that are written ahead of training
 
 
-@rule("speed.staleness trl.ignore_data_skip")
-def _order_of_the_run(settings: Settings) -> Problems:
-    """staleness with ignore_data_skip."""
-    if settings.speed.staleness and settings.args.ignore_data_skip:
-        yield (
-            "staleness with ignore_data_skip: true: rows are looked up in the order of the whole run, which a resumed "
-            "run would not go through. Leave ignore_data_skip out."
-        )
-
-
-@rule("speed.staleness trl.use_vllm algorithm.advantage algorithm.token_weight algorithm.coefficient")
-def _entropies_of_an_engine(settings: Settings) -> Problems:
+@rule(RULES, "speed.staleness trl.use_vllm algorithm.advantage algorithm.token_weight algorithm.coefficient")
+def _entropies_of_an_engine(settings: Settings) -> Said:
     """staleness and vLLM with a strategy that asks for the entropies of π_old, Σ π_old², or what a teacher scores."""
     if settings.speed.staleness and settings.args.use_vllm:
         for part in settings.strategies.all:
@@ -744,8 +631,8 @@ def _entropies_of_an_engine(settings: Settings) -> Problems:
                 )
 
 
-@rule("speed.staleness trl.use_vllm algorithm.prompt_sampler algorithm.revision", gives_up="overlap_generation")
-def _overlapped_generation(settings: Settings) -> Problems:
+@gives_up("overlap_generation")
+def _overlapped_generation(settings: Settings) -> Iterator[str]:
     """Generation during training without staleness and a vLLM server, or generating more than once a rollout batch."""
     args, strategies = settings.args, settings.strategies
     if settings.speed.staleness == 0 or not args.use_vllm or args.vllm_mode != "server":
@@ -759,15 +646,15 @@ def _overlapped_generation(settings: Settings) -> Problems:
         yield f"{_described(strategies.advantage)} draws at random, and would draw other numbers"
 
 
-@rule("speed.staleness environment tools", "model", gives_up="overlap_generation")
-def _overlapped_turns(settings: Settings) -> Problems:
+@gives_up("overlap_generation")
+def _overlapped_turns(settings: Settings) -> Iterator[str]:
     """Generation during training with tools, environments, a rollout function or images."""
     if other := settings.loaded.own_generation or settings.loaded.image_column:
         yield f"what is generated during training is one plain completion of a text, and there is {other}"
 
 
-@rule("speed.staleness data", "model")
-def _rows_ahead(settings: Settings) -> Problems:
+@rule(RULES, "speed.staleness data", "model")
+def _rows_ahead(settings: Settings) -> Said:
     """staleness with streamed data."""
     if settings.speed.staleness and not settings.loaded.has_positions:
         yield (
@@ -779,8 +666,8 @@ def _rows_ahead(settings: Settings) -> Problems:
 # Where π_old is scored although the loss's own pass would do
 
 
-@rule("trl.use_vllm algorithm.advantage algorithm.revision", gives_up="skip_old_logps")
-def _old_policy_is_asked_for(settings: Settings) -> Problems:
+@gives_up("skip_old_logps")
+def _old_policy_is_asked_for(settings: Settings) -> Iterator[str]:
     """No pass for π_old with a strategy that needs π_old before the loss is computed."""
     strategies, mode = settings.strategies, settings.args.vllm_importance_sampling_mode
     if strategies.revision is not None:
@@ -797,8 +684,8 @@ def _old_policy_is_asked_for(settings: Settings) -> Problems:
         )
 
 
-@rule("model", "model", gives_up="skip_old_logps")
-def _passes_differ(settings: Settings) -> Problems:
+@gives_up("skip_old_logps")
+def _passes_differ(settings: Settings) -> Iterator[str]:
     """No pass for π_old with a model that answers differently from one pass to the next."""
     if settings.loaded.varies:
         yield settings.loaded.varies
@@ -815,8 +702,8 @@ def _rows_together(strategies: Strategies) -> int:
     return GROUP_SIZE if strategies.keep_groups == "forward" else 1
 
 
-@rule("speed.microbatches trl.top_entropy_quantile trl.entropy_coef algorithm.token_weight", gives_up="microbatches")
-def _loss_of_the_cut(settings: Settings) -> Problems:
+@gives_up("microbatches")
+def _loss_of_the_cut(settings: Settings) -> Iterator[str]:
     """microbatches: planned with a loss or a strategy that looks at all tokens of a micro-batch."""
     args, strategies = settings.args, settings.strategies
     if args.top_entropy_quantile < 1.0:
@@ -846,8 +733,8 @@ def _loss_of_the_cut(settings: Settings) -> Problems:
             )
 
 
-@rule("speed.microbatches", "model", gives_up="microbatches")
-def _model_of_the_cut(settings: Settings) -> Problems:
+@gives_up("microbatches")
+def _model_of_the_cut(settings: Settings) -> Iterator[str]:
     """microbatches: planned with a model that looks at the whole padded micro-batch."""
     loaded = settings.loaded
     if loaded.has_router_loss:
@@ -861,8 +748,8 @@ def _model_of_the_cut(settings: Settings) -> Problems:
 # Where each row computes its own prompt
 
 
-@rule("speed.microbatches", "model", gives_up="shared_prompts")
-def _model_of_shared_prompts(settings: Settings) -> Problems:
+@gives_up("shared_prompts")
+def _model_of_shared_prompts(settings: Settings) -> Iterator[str]:
     """Prompts are shared with a model that would compute something else in one sequence than in many."""
     loaded = settings.loaded
     if settings.speed.microbatches == "trl":

@@ -19,19 +19,6 @@ NOTABLE_CHANGE = 0.05
 as much; published runs give theirs to one digit, so that 5 % is the most that none of them states."""
 
 
-class PreflightError(Refusal):
-    """Settings that cannot work together, all problems at once.
-
-    Attributes:
-        problems: code and sentence of each; the message has a paragraph of each.
-    """
-
-    def __init__(self, *problems: tuple[str, str]) -> None:
-        self.problems = problems
-        text = "\n\n".join(sentence for _, sentence in problems)
-        super().__init__(text, code=problems[0][0] if len(problems) == 1 else None)
-
-
 @with_config(use_attribute_docstrings=True)
 @dataclass(frozen=True)
 class Speed:
@@ -82,11 +69,11 @@ class Speed:
     def __post_init__(self) -> None:
         if self.staleness < 0:
             what = f"staleness = {self.staleness}: no batch can be trained before it is written. Write 0 or more."
-            raise PreflightError(("negative-staleness", what))
+            raise Refusal(what, code="negative-staleness")
         for name, words in (("microbatches", ("trl", "planned")), ("generation", ("trl", "compact", None))):
             if (value := getattr(self, name)) not in words:
                 what = f"{name} = {value!r} must be one of {', '.join(map(repr, words))}."
-                raise PreflightError((f"unknown-{name}", what))
+                raise Refusal(what, code=f"unknown-{name}")
 
 
 @with_config(use_attribute_docstrings=True)

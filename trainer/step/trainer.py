@@ -117,7 +117,7 @@ class RLVRTrainer(GRPOTrainer):
 
     Raises:
         PartError: a strategy that cannot be built, or whose result breaks its contract on some batch.
-        PreflightError: strategies and settings that do not go together.
+        Refusal: strategies and settings that do not go together.
         ValueError: a reward is infinite, or too large to be summed.
     """
 
@@ -764,7 +764,7 @@ def setup_of(
     """What the parts of ``trainer`` are made from, whose TRL side is set up.
 
     Raises:
-        PreflightError: the loaded model, data or reward functions do not go with the settings.
+        Refusal: the loaded model, data or reward functions do not go with the settings.
     """
     ranks = Ranks(trainer.accelerator, sharded=parameters_are_sharded(trainer))
     loaded = model_facts(trainer, speed, ranks)

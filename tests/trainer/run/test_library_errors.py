@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command import launch, train
-from evenkeel.trainer.run.check.context import Finding, sort_by_severity
+from evenkeel.trainer.run.check.context import first_of
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.library_errors import library_errors_in_words
 from tests.scripts.test_train import SETTINGS
@@ -27,8 +27,8 @@ def test_what_a_library_raises_names_the_stage_and_keeps_its_traceback():
 
 
 def test_a_mistake_of_ours_and_a_refusal_stay_what_they_are():
-    with pytest.raises(ValueError, match="not in tuple"), library_errors_in_words(lambda: "Loading"):
-        sort_by_severity([Finding("grave", "file", "a", "x"), Finding("note", "file", "b", "y")])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="len"), library_errors_in_words(lambda: "Loading"):
+        first_of(None)  # type: ignore[arg-type]
     with pytest.raises(Refusal), library_errors_in_words(lambda: "Loading"):
         raise Refusal("held")
     with pytest.raises(ValueError, match="Expecting"), library_errors_in_words(lambda: "Loading", lambda: True):

@@ -10,8 +10,8 @@ from peft import LoraConfig
 from transformers import AutoModelForCausalLM, DynamicCache
 from trl import GRPOConfig
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.step.compatibility import PreflightError
 from evenkeel.trainer.step.generation import PreallocatedLayer, compact_generation, drawn
 from evenkeel.trainer.step.options import Speed
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
@@ -120,7 +120,7 @@ def test_it_is_taken_where_it_is_exact_and_not_switched_off(
     monkeypatch.setenv("EVENKEEL_OFF", "planned, compact")
     assert not made(tiny_model, tmp_path, None).parts.choices["compact"]
     monkeypatch.setenv("EVENKEEL_OFF", "compakt")
-    with pytest.raises(PreflightError, match="compakt") as refused:
+    with pytest.raises(Refusal, match="compakt") as refused:
         made(tiny_model, tmp_path, None)
     assert refused.value.code == "unknown-switch"
 

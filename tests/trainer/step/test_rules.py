@@ -7,8 +7,9 @@ import pytest
 from torch import Tensor
 from trl import GRPOConfig
 
+from evenkeel.errors import Rule
 from evenkeel.trainer.algorithms.strategies import build_strategies
-from evenkeel.trainer.step.compatibility import RULES, Loaded, Rule, Settings
+from evenkeel.trainer.step.compatibility import RULES, Loaded, Option, Settings, problems_of
 from evenkeel.trainer.step.options import Speed
 
 COMMON, STALE = Speed(generation=None, common_random_numbers=True), Speed(staleness=2)
@@ -29,7 +30,6 @@ def by_the_mean(probs: Tensor, mask: Tensor) -> Tensor:
 
 
 SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "taught-turns": ({"strategies": {"token_weight": "rlsd"}, **IN_TURNS}, IN_TURNS),
     "siblings-to-contrast": (
         {"args": {"num_generations": 2}, "strategies": {"token_weight": "rlcsd"}},
         {"args": {"num_generations": 4}, "strategies": {"token_weight": "rlcsd"}},
@@ -64,10 +64,6 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"args": {"entropy_coef": 0.1}, "strategies": LOPTI},
         {"args": {"entropy_coef": 0.1}},
     ),
-    "references": (
-        {"strategies": {"advantage": "ibpo", "revision": {"references": 4}}},
-        {"strategies": {"advantage": "ibpo", "revision": {"references": 3}}},  # of 4 answers
-    ),
     "cut-over-all-ranks": (
         {"args": {"steps_per_generation": 3, "gradient_accumulation_steps": 2}, "cut": "over_all_ranks"},
         {"args": {"steps_per_generation": 4, "gradient_accumulation_steps": 2}, "cut": "over_all_ranks"},
@@ -78,15 +74,6 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"strategies": {"prompt_sampler": "dynamic"}, "loaded": Loaded(own_generation="rollout_func")},
         {"strategies": {"prompt_sampler": "dynamic"}, **IN_TURNS},
     ),
-    "revised-turns": ({"strategies": IBPO, **IN_TURNS}, IN_TURNS),
-    "credit-by-turn": (
-        {"strategies": {"advantage": "gigpo"}},
-        {"strategies": {"advantage": "gigpo"}, **IN_TURNS},
-    ),
-    "decodings-of-plain-functions": (
-        {"has_decodings": True, "loaded": Loaded(special_functions=("judge",))},
-        {"loaded": Loaded(special_functions=("judge",))},
-    ),
     "names-of-functions": (
         {"has_decodings": True, "loaded": Loaded(same_names=("<lambda>",))},
         {"loaded": Loaded(same_names=("<lambda>",))},
@@ -95,68 +82,70 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"strategies": {"prompt_sampler": "dynamic"}, "loaded": Loaded(image_column="image")},
         {"strategies": {"prompt_sampler": "difficulty"}, "loaded": Loaded(image_column="image")},  # one round
     ),
-    "best-model": (
-        {"args": BEST, "strategies": {"advantage": "rloo"}},
-        {"args": {**BEST, "metric_for_best_model": "eval_reward"}, "strategies": {"advantage": "rloo"}},
-    ),
-    "compact-generation": ({"args": VLLM}, {}),
-    "compact-generation-by-model": ({"loaded": Loaded(is_sharded=True)}, {}),
     "common-noise": ({"speed": Speed(common_random_numbers=True)}, {"speed": COMMON}),
     "common-noise-of-a-rollout-function": (
         {"speed": COMMON, "loaded": Loaded(own_generation="rollout_func")},
         {"speed": COMMON, **IN_TURNS},
     ),
-    "order-of-the-run": (
-        {"args": {"ignore_data_skip": True}, "speed": STALE},
-        {"args": {"ignore_data_skip": True}},
-    ),
     "entropies-of-an-engine": (
         {"args": VLLM, "strategies": {"token_weight": "top_entropy"}, "speed": STALE},
         {"args": VLLM, "strategies": {"token_weight": "adv_reweight"}, "speed": STALE},
     ),
-    "overlapped-generation": (
-        {"args": VLLM, "speed": STALE},
-        {"args": SERVER, "speed": STALE},
-    ),
-    "overlapped-turns": (IN_TURNS, {}),
     "rows-ahead": (
         {"speed": STALE, "loaded": Loaded(has_positions=False)},
         {"loaded": Loaded(has_positions=False)},
     ),
-    "old-policy-is-asked-for": ({"strategies": IBPO}, {}),
-    "passes-differ": ({"loaded": Loaded(varies="it has dropout")}, {}),
-    "loss-of-the-cut": (
-        {"strategies": {"token_weight": by_the_mean}},
-        {"strategies": {"token_weight": "adv_reweight"}},
-    ),
-    "model-of-shared-prompts": (
-        {"speed": Speed(microbatches="planned"), "loaded": Loaded(unshareable="its layers slide")},
-        {"speed": Speed(microbatches="planned")},
-    ),
-    "model-of-the-cut": ({"loaded": Loaded(rope_type="dynamic")}, {"loaded": Loaded(rope_type="default")}),
+    "plain-turns": ({"strategies": IBPO, **IN_TURNS}, IN_TURNS),
 }
 
-
-def test_no_rule_is_without_a_case():
-    assert sorted(rule.code for rule in RULES) == sorted(SPEAKS_AND_IS_SILENT)
-
-
-@pytest.mark.parametrize(("advantage", "is_refused"), [("gigpo", True), ("turn_discounted", False)])
-def test_states_that_no_environment_names_are_not_compared(tmp_path: Path, advantage: str, is_refused: bool):
-    (rule,) = (each for each in RULES if each.code == "credit-by-turn")
-    for columns, expected in ({"turn_rewards"}, is_refused), ({"turn_rewards", "state_keys"}, False):
-        loaded = Loaded(own_generation="environment_factories", turn_columns=frozenset(columns))
-        found = list(rule.problems(settings(tmp_path, strategies={"advantage": advantage}, loaded=loaded)))
-        assert ["a method state()" in message for message in found] == [True] * expected
+GIVEN_UP: list[tuple[Option, tuple[dict[str, Any], dict[str, Any]]]] = [
+    ("generation", ({"args": VLLM}, {})),
+    ("generation", ({"loaded": Loaded(is_sharded=True)}, {})),
+    (
+        "overlap_generation",
+        (
+            {"args": VLLM, "speed": STALE},
+            {"args": SERVER, "speed": STALE},
+        ),
+    ),
+    ("overlap_generation", (IN_TURNS, {})),
+    ("skip_old_logps", ({"strategies": IBPO}, {})),
+    ("skip_old_logps", ({"loaded": Loaded(varies="it has dropout")}, {})),
+    (
+        "microbatches",
+        (
+            {"strategies": {"token_weight": by_the_mean}},
+            {"strategies": {"token_weight": "adv_reweight"}},
+        ),
+    ),
+    (
+        "shared_prompts",
+        (
+            {"speed": Speed(microbatches="planned"), "loaded": Loaded(unshareable="its layers slide")},
+            {"speed": Speed(microbatches="planned")},
+        ),
+    ),
+    ("microbatches", ({"loaded": Loaded(rope_type="dynamic")}, {"loaded": Loaded(rope_type="default")})),
+    ("generation", ({"args": {"generation_kwargs": {"num_beams": 2}}}, {})),
+]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_a_rule_speaks_and_is_silent(rule: Rule, tmp_path: Path):
     speaks, silent = SPEAKS_AND_IS_SILENT[rule.code]
-    (message,) = rule.problems(settings(tmp_path, **speaks))
-    assert message
+    (problem,) = rule.problems(settings(tmp_path, **speaks))
+    assert problem.key in rule.settings
     assert list(rule.problems(settings(tmp_path, **silent))) == []
-    assert rule.of in ("overlap_generation", "shared_prompts") or list(rule.problems(settings(tmp_path))) == []
+    assert list(rule.problems(settings(tmp_path))) == []
+
+
+@pytest.mark.parametrize(("option", "cases"), GIVEN_UP)
+def test_an_option_is_given_up_with_a_reason(
+    option: Option, cases: tuple[dict[str, Any], dict[str, Any]], tmp_path: Path
+):
+    speaks, silent = cases
+    before = {*problems_of(settings(tmp_path, **silent), option)}
+    assert len({*problems_of(settings(tmp_path, **speaks), option)} - before) == 1
 
 
 def settings(folder: Path, args: Any = None, strategies: Any = None, **others: Any) -> Settings:

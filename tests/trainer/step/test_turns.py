@@ -8,10 +8,10 @@ import pytest
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, PROMPT_SAMPLER, TOKEN_WEIGHT, UPDATE_SCHEDULE
 from evenkeel.trainer.algorithms.registry import built_in
-from evenkeel.trainer.step.options import PreflightError
 from evenkeel.trainer.step.rollout import loss_mask
 from tests.trainer.step.test_environments import CALL, LAST, TARGET, Scripted, scripted
 from tests.trainer.step.test_environments import tokenizer as tokenizer
@@ -118,7 +118,7 @@ def test_every_strategy_trains_in_turns_or_is_refused(tokenizer, tmp_path: Path,
     chosen = {kind: {"name": name, **OPTIONS.get(name, {})}, "loss_type": loss_type}
     chosen |= {"revision": {"references": 2}} if name == "ibpo" else {}
     if name in REFUSED:
-        with pytest.raises(PreflightError, match=REFUSED[name]):
+        with pytest.raises(Refusal, match=REFUSED[name]):
             trained(tokenizer, tmp_path, **chosen)
     else:
         inserted_tokens_have_no_gradient(trained(tokenizer, tmp_path, **chosen))
@@ -150,7 +150,7 @@ def test_what_a_group_shares_cancels_behind_a_tools_answer_too(
 
 
 def test_an_estimator_of_turns_is_refused_where_there_are_none(tokenizer, tmp_path: Path):
-    with pytest.raises(PreflightError, match="'gigpo' asks for turn_rewards and state_keys"):
+    with pytest.raises(Refusal, match="'gigpo' asks for turn_rewards and state_keys"):
         scripted(tokenizer, tmp_path, advantage="gigpo", reward_funcs=paying)
 
 

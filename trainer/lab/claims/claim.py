@@ -5,13 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from evenkeel.errors import Refusal, suggest
+from evenkeel.errors import Problem, Refusal, suggest
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config.file_kinds import CLAIM, check_kind
 from evenkeel.trainer.run.config.loading import local_path
-from evenkeel.trainer.run.config.problems import ConfigError, Problem
 from evenkeel.trainer.run.config.section import Name, Section, Text
 from evenkeel.trainer.run.config.wording import problems_of
 from evenkeel.trainer.run.config.yaml_document import Node, read_file, write
@@ -44,7 +43,7 @@ def load_claim(path: Path) -> tuple[Claim, Path]:
     """The claim that a file describes, and the file of its sweep; one that it holds is written to its output directory.
 
     Raises:
-        ConfigError: everything that is wrong with the claim's own keys, each with its line.
+        Refusal: everything that is wrong with the claim's own keys, each with its line.
     """
     tree = read_file(path)
     check_kind(tree, CLAIM)
@@ -53,7 +52,7 @@ def load_claim(path: Path) -> tuple[Claim, Path]:
     try:
         claim = Claim.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(problems_of(error, tree, Claim)) from None
+        raise Refusal(problems=problems_of(error, tree, Claim)) from None
     if isinstance(claim.sweep, str):
         return claim, _located(claim.sweep, tree, "sweep")
     return claim, _written(claim, claim.sweep, tree)
@@ -83,8 +82,8 @@ def _located(named: str, tree: Node, *keys: str) -> Path:
     found = local_path(named, node.origin.folder, Path())
     if found is None or not found.is_file():
         what = f"there is no file {named}, neither from {node.origin.folder} nor from here."
-        problem = Problem(".".join(keys), what, "Name a sweep's or run's file.", node.origin, code="no-such-file")
-        raise ConfigError([problem])
+        problem = Problem(keys, what, "Name a sweep's or run's file.", node.origin, code="no-such-file")
+        raise Refusal(problems=[problem])
     return found
 
 

@@ -34,7 +34,7 @@ def write_page(
 
     Raises:
         Refusal: the run has no rollouts (of these steps).
-        ConfigError: its config.yaml is absent or says what this version cannot read.
+        Refusal: its config.yaml is absent or says what this version cannot read.
     """
     assert recorded.files
     config = RunRecord(recorded.run).config

@@ -48,7 +48,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
     """Variants × grid × seeds; all variants of a seed before the next seed, so that a half-done sweep compares.
 
     Raises:
-        ConfigError: two points of the grid have the same name.
+        Refusal: two points of the grid have the same name.
     """
     cells = [
         Cell(variant, variant + suffix, sweep.baseline + suffix, seed, {**changes, **point})

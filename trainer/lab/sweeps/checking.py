@@ -3,10 +3,11 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evenkeel.errors import Refusal
+from evenkeel.errors import COMMAND_LINE, Problem, Refusal
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of
 from evenkeel.trainer.lab.sweeps.fairness import check_fair
@@ -14,9 +15,7 @@ from evenkeel.trainer.lab.sweeps.loading import located_in_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, plans_of, processes_of
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.check.check import checked
-from evenkeel.trainer.run.check.context import Finding, first_of
-from evenkeel.trainer.run.config import Problem
-from evenkeel.trainer.run.config.problems import COMMAND_LINE
+from evenkeel.trainer.run.check.context import first_of
 from evenkeel.trainer.run.config.yaml_document import Node
 
 
@@ -66,9 +65,9 @@ def _checked_plans(tree: Node, stages: Sequence[Sweep]) -> list[list[Plan]]:
             # a checkpoint to branch from has been looked at, and is hashed by each of its cells
             own = [override for override in plan.overrides if not override.startswith("branch_of=")]
             own.append(f"output_dir={root}")
-            for finding in checked(sweep.config, own, processes=processes_of(sweep), known=known).findings:
-                text = _placed(finding, plan.cell, tree)
-                said[finding.severity].setdefault(text, set()).add(plan.cell.family)
+            for problem in checked(sweep.config, own, processes=processes_of(sweep), known=known).problems:
+                text = str(_placed(problem, plan.cell, tree))
+                said[problem.severity].setdefault(text, set()).add(plan.cell.family)
     shown = {
         severity: [text if names == families else f"{first_of(sorted(names))}: {text}" for text, names in found.items()]
         for severity, found in said.items()
@@ -89,11 +88,10 @@ def _say_equal(plans: list[Plan]) -> None:
         print(f"warning: {' and '.join(names)} differ in no setting, so their runs of a seed are equal.", flush=True)
 
 
-def _placed(finding: Finding, cell: Cell, tree: Node) -> str:
-    """Its text; what is said of an override of a cell is so at the line of the sweep's file that writes it."""
-    said = finding.text.removeprefix(f"{COMMAND_LINE}: ")
-    named = [key for key in cell.settings if key in said]
-    named += [key for key in cell.settings if key.split(".")[0] == finding.topic]
-    if said == finding.text or not named:
-        return said
-    return str(located_in_sweep(Problem(named[0], said, "", COMMAND_LINE, code=finding.code), cell, tree))
+def _placed(problem: Problem, cell: Cell, tree: Node) -> Problem:
+    """What is said of an override of a cell, at the line of the sweep's file that writes it."""
+    if problem.origin != COMMAND_LINE:
+        return problem
+    named = [key for key in cell.settings if key in problem.what or f"{key}.".startswith(f"{problem.key}.")]
+    path = tuple(named[0].split(".")) if named and problem.key not in cell.settings else problem.path
+    return located_in_sweep(replace(problem, path=path), cell, tree)

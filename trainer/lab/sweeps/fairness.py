@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.lab.sweeps.loading import located_in_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.schema import Sweep
-from evenkeel.trainer.run.config import ConfigError, Problem
 from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.config.yaml_document import Node
 
@@ -24,7 +24,7 @@ def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
     a setting and everything below it.
 
     Raises:
-        ConfigError: they differ in a setting that ``unfair`` does not name, or ``unfair`` names one in which none does.
+        Refusal: they differ in a setting that ``unfair`` does not name, or ``unfair`` names one in which none does.
     """
     baselines = {plan.cell.name: plan for plan in plans}
     problems, used = [], set()
@@ -44,13 +44,14 @@ def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
             )
             instead = f"Make them equal, or write `unfair: [{key}]` if this is what you compare."
             setting = SETTING_OF.get(key, key)
-            problem = Problem(setting if setting in plan.cell.settings else key, what, instead, code="unfair")
+            path = (setting if setting in plan.cell.settings else key).split(".")
+            problem = Problem(tuple(path), what, instead, code="unfair")
             problems.append(located_in_sweep(problem, plan.cell, tree))
     for entry in sorted({*sweep.unfair} - used):
         what = f"names {entry!r}, in which no variant differs from its baseline."
-        problems.append(Problem("unfair", what, "Leave it out.", tree.value["unfair"].origin, code="unfair-unused"))
+        problems.append(Problem(("unfair",), what, "Leave it out.", tree.value["unfair"].origin, code="unfair-unused"))
     if problems:
-        raise ConfigError(list(dict.fromkeys(problems)))
+        raise Refusal(problems=list(dict.fromkeys(problems)))
 
 
 def _should_be_equal(plan: Plan) -> dict[str, Any]:

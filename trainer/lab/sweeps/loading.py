@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evenkeel.errors import Refusal, suggest
+from evenkeel.errors import COMMAND_LINE, Problem, Refusal, suggest
 from evenkeel.trainer.lab.sweeps.cells import Cell
 from evenkeel.trainer.lab.sweeps.consistency import inconsistencies
 from evenkeel.trainer.lab.sweeps.schema import SlurmSweep, Sweep
@@ -16,7 +16,7 @@ from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.file_kinds import SWEEP, check_kind
 from evenkeel.trainer.run.config.layers import extended, flattened
 from evenkeel.trainer.run.config.loading import local_path
-from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem, config_error
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.section import expanded
 from evenkeel.trainer.run.config.shipped import maker_of
 from evenkeel.trainer.run.config.wording import problems_of
@@ -37,7 +37,7 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
     parents, and ``from`` names their checkpoints by absolute paths.
 
     Raises:
-        ConfigError: everything that is wrong, each with its line.
+        Refusal: everything that is wrong, each with its line.
     """
     path = Path(path)
     tree = read_file(path)
@@ -59,9 +59,9 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
         sweep = model.model_validate(data)
     except ValidationError as error:
         of_parents = ("config", "seeds") if has_parents else ()
-        problems += [found for found in problems_of(error, tree, model) if found.path not in of_parents]
+        problems += [found for found in problems_of(error, tree, model) if found.key not in of_parents]
     if problems:
-        raise ConfigError(sorted(problems, key=lambda problem: (problem.origin and problem.origin.line) or 0))
+        raise Refusal(problems=sorted(problems, key=lambda problem: (problem.origin and problem.origin.line) or 0))
     return sweep, tree
 
 
@@ -82,7 +82,7 @@ def _locate_config(data: dict[str, Any], tree: Node) -> list[Problem]:
     found = local_path(named, origin.folder, Path())
     if found is None or not found.is_file():
         what = f"there is no file {named}, neither from {origin.folder} nor from here."
-        return [Problem("config", what, "Name the run file that all cells start from.", origin, code="no-run-file")]
+        return [Problem(("config",), what, "Name the run file that all cells start from.", origin, code="no-run-file")]
     data["config"] = str(found)
     return []
 
@@ -93,7 +93,7 @@ def _from_parents(data: dict[str, Any], tree: Node, given: Sequence[str]) -> lis
 
     def found(key: str, code: str, what: str, instead: str) -> None:
         place = tree.child(key)
-        problems.append(Problem(key, what, instead, place.origin if place else tree.origin, code=code))
+        problems.append(Problem((key,), what, instead, place.origin if place else tree.origin, code=code))
 
     if given and "from" in data:
         found(
@@ -147,10 +147,10 @@ def located_in_sweep(problem: Problem, cell: Cell, tree: Node) -> Problem:
         return problem
     for section in (("variants", cell.family), ("grid",), ("tune", "grid"), ("tune", "held_out")):
         for key, child in _entries(tree, section).items():
-            if f"{problem.path}.".startswith(f"{key}."):
-                return replace(problem, path=".".join((*section, problem.path)), origin=child.origin)
+            if f"{problem.key}.".startswith(f"{key}."):
+                return replace(problem, path=(*section, key, *problem.path[key.count(".") + 1 :]), origin=child.origin)
     variant = _entries(tree, ("variants",))[cell.family]
-    return replace(problem, path=f"variants.{cell.family}: {problem.path}", origin=variant.origin)
+    return replace(problem, path=("variants", cell.family, problem.key), origin=variant.origin)
 
 
 def _entries(tree: Node, section: tuple[str, ...]) -> dict[str, Node]:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.lab.sweeps.cells import Cell, override_value
 from evenkeel.trainer.lab.sweeps.loading import located_in_sweep
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.branch import branch_of
-from evenkeel.trainer.run.config import ConfigError, Problem, RunConfig
+from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
@@ -61,7 +62,7 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
     """Every cell with its configuration checked and its settings in optimizer steps set.
 
     Raises:
-        ConfigError: a cell's configuration is wrong; each problem once, at the line of its variant.
+        Refusal: a cell's configuration is wrong; each problem once, at the line of its variant.
         Refusal: a cell cannot begin in the checkpoint of its seed.
         Refusal: the launcher cannot be started with the sweep's arguments.
         PartError: a strategy that does not exist.
@@ -74,14 +75,14 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
     for cell in cells:
         try:
             plans.append(_plan(sweep, cell, base_steps, processes))
-        except ConfigError as error:
+        except Refusal as error:
             problems += [located_in_sweep(problem, cell, tree) for problem in error.problems]
     if not problems and any(plan.config.data.test is None for plan in plans):
         what = f"compares variants on held-out rows, and a cell of {Path(sweep.config).name} has none."
         origin = tree.value["config"].origin if "config" in tree.value else tree.origin
-        problems.append(Problem("config", what, "Write `data: {test: …}` there.", origin, code="no-held-out-rows"))
+        problems.append(Problem(("config",), what, "Write `data: {test: …}` there.", origin, code="no-held-out-rows"))
     if problems:
-        raise ConfigError(list(dict.fromkeys(problems)))
+        raise Refusal(problems=list(dict.fromkeys(problems)))
     return plans
 
 

@@ -1,66 +1,44 @@
-"""All findings of a run at once, before its model's weights are loaded; and the same, briefly, as it starts."""
+"""All problems of a run at once, before its model's weights are loaded; and those without a rehearsal, as it starts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from evenkeel.errors import Refusal
+from evenkeel.errors import Problem, Refusal
 from evenkeel.rewards.registry import is_of_python, without_own_code
-from evenkeel.trainer.run.check.chat_template import template_findings
-from evenkeel.trainer.run.check.context import (
-    CheckContext,
-    Finding,
-    error,
-    lines_named,
-    note,
-    refusal_findings,
-    sort_by_severity,
-    warning,
-    with_line,
+from evenkeel.trainer.algorithms.trial import coefficient_under_noise
+from evenkeel.trainer.run.branch import branch_of
+from evenkeel.trainer.run.check.context import SEVERITIES, CheckContext
+from evenkeel.trainer.run.check.data import data_problems, reward_problems
+from evenkeel.trainer.run.check.machine import (
+    device_memory,
+    disk_problems,
+    machine_problems,
+    memory_estimates,
+    memory_problems,
 )
-from evenkeel.trainer.run.check.data import data_findings, reward_findings
-from evenkeel.trainer.run.check.lengths import length_findings, tokenized_lengths
-from evenkeel.trainer.run.check.lora import lora_findings
-from evenkeel.trainer.run.check.machine import device_memory, directory_findings, memory_estimates, memory_findings
 from evenkeel.trainer.run.check.memory import MemoryEstimate
-from evenkeel.trainer.run.check.model import folder_fault, model_findings, model_settings, skeleton_of
+from evenkeel.trainer.run.check.model import model_problems, size_of
 from evenkeel.trainer.run.check.named_code import file_of, named_code
-from evenkeel.trainer.run.check.optimizer import optimizer_findings
-from evenkeel.trainer.run.check.packages import device_findings, engine_findings, package_findings
 from evenkeel.trainer.run.check.plan import Plan, plan_of, possible_processes
-from evenkeel.trainer.run.check.prepare import Collected, prepared
+from evenkeel.trainer.run.check.prompts import length_problems, template_problems
 from evenkeel.trainer.run.check.rehearsal import rehearse
-from evenkeel.trainer.run.check.settings import logging_findings, rule_findings, setting_findings
-from evenkeel.trainer.run.check.weights import weight_findings
-from evenkeel.trainer.run.config import RunConfig, load_tolerantly
+from evenkeel.trainer.run.config import RunConfig, load_config, planned_config
 from evenkeel.trainer.run.config.layers import layered
+from evenkeel.trainer.run.config.rules import Given, warnings_of
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words, key_named
+from evenkeel.trainer.run.preflight import schedule_checks
+from evenkeel.trainer.run.record.manifest import data_fingerprint
+from evenkeel.trainer.step.options import Schedule
 
 _BRIEF_ROWS = 128
 """Prompts of each set that are tokenized again as a run starts."""
-
-_CHECKS: tuple[tuple[str, frozenset[str], Callable[[CheckContext], Iterator[Finding]]], ...] = (
-    ("model", frozenset({"model", "trl"}), model_findings),
-    ("model", frozenset({"model"}), weight_findings),
-    ("model", frozenset({"model", "data"}), template_findings),
-    ("model", frozenset({"model"}), lora_findings),
-    ("rewards", frozenset({"rewards"}), reward_findings),
-    ("data", frozenset({"data"}), data_findings),
-    ("data", frozenset({"model", "data", "trl"}), length_findings),
-    ("trl", frozenset({"trl", "evaluation"}), setting_findings),
-    ("trl", frozenset({"trl"}), optimizer_findings),
-    ("logging", frozenset({"logging"}), logging_findings),
-    ("trl", frozenset({"trl", "logging", "algorithm"}), rule_findings),
-    ("machine", frozenset({"trl", "model"}), package_findings),
-    ("machine", frozenset({"trl"}), engine_findings),
-    ("machine", frozenset({"trl"}), device_findings),
-    ("machine", frozenset(), directory_findings),
-)
-"""Topic, the sections that it judges, the check."""
+_ROUNDING = 0.01
+"""Of a token's log-probability between two passes in half precision, a standard deviation; assumed."""
 
 
 @dataclass(frozen=True)
@@ -82,31 +60,30 @@ class Code:
         return f"  {self.name} ({self.file or 'no file'}): {self.written}, {self.key}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Checked:
     """What a check found.
 
     Attributes:
-        plan: ``None`` where the batch arithmetic does not hold.
+        problems: errors first, then warnings and notes.
+        plan: ``None`` where a part of the run cannot be built.
         memory: estimates by the way of dividing the model.
         processes: numbers of processes on which the batch can be cut.
-        not_checked: sections with a wrong setting, which are not checked any further.
         prompt_tokens: part → of how many prompts that were tokenized the longest has how many tokens.
         code: what the file names beside built-in parts.
     """
 
-    findings: list[Finding]
+    problems: list[Problem] = field(default_factory=list)
     plan: Plan | None = None
-    memory: dict[Any, MemoryEstimate] | None = None
+    memory: dict[Any, MemoryEstimate] = field(default_factory=dict)
     processes: tuple[int, ...] = ()
-    not_checked: tuple[str, ...] = ()
-    prompt_tokens: dict[str, tuple[int, int]] | None = None
+    prompt_tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
     code: tuple[Code, ...] = ()
 
     @property
-    def errors(self) -> list[Finding]:
+    def errors(self) -> list[Problem]:
         """Those that stop the run."""
-        return [finding for finding in self.findings if finding.severity == "error"]
+        return [problem for problem in self.problems if problem.severity == "error"]
 
 
 def checked(
@@ -119,51 +96,42 @@ def checked(
     on_code: Callable[[Sequence[Code]], object] = len,
     known: dict[str, Any] | None = None,
 ) -> Checked:
-    """Everything that is wrong with the run of a file.
+    """Everything that is wrong with the run of a file: with its keys, or else with its parts, or else in a rehearsal.
 
     Args:
         processes: on which it is to be started; ``None`` = as many as the file says, or one.
         device_bytes: memory of each device; ``None`` = of this machine's.
-        runs_code: ``False`` = import no part that is not built in and no code of the model's; each gives a note.
+        runs_code: ``False`` = import no part that is not built in and no code of the model's, and rehearse nothing;
+            each part that is left out gives a note.
         on_code: called with what the file names, before any of it is imported.
-        known: rows of earlier checks, which those of the same rows and rewards share.
+        known: rows and verifiers of earlier checks, which those of the same rows and rewards share.
     """
-    config, problems = load_tolerantly(path, overrides)
-    found = Collected(error(problem.path.split(".")[0] or "file", problem.code, str(problem)) for problem in problems)
-    if config is None:
-        return Checked([*found])
-    invalid_sections = {problem.path.split(".")[0] for problem in problems}
-    tree = layered(Path(path), overrides)
+    try:
+        tree, config = layered(Path(path), overrides), load_config(path, overrides)
+    except Refusal as refusal:
+        return Checked([*refusal.problems])
     code = _code_of(config, tree)
     on_code(code)
     experiment = Experiment(config, Path(path).resolve().parent, processes or config.num_processes or 1)
+    context = CheckContext(experiment, tree)
     with ExitStack() as limits:
         if not runs_code:
             limits.enter_context(without_own_code())
             if config.model.trust_remote_code:
-                invalid_sections.add("model")
-                text = "model.trust_remote_code: the model's own code is not run, so nothing is checked of the model."
-                found.append(note("model", "code-not-run", text))
-        context = prepared(experiment, invalid_sections, found, {} if known is None else known)
-        result = _checked(context, found, invalid_sections, device_bytes, tree)
-        if runs_code and not result.errors and not problems and context.args is not None:
-            experiment.rows = {**context.rows}  # not made again
-            result = replace(result, findings=[*_rehearsed(experiment, tree), *result.findings])
-        return replace(result, code=code)
+                return Checked([_not_run("the model's own code is not run, so nothing is checked of the model.")])
+        _build(context, {} if known is None else known)
+        result = _checked(context, device_bytes)
+        if runs_code and not result.errors:
+            with context.collecting("trl"):
+                if not rehearse(experiment, context.settings):
+                    context.add(_not_run("a model of this class cannot be cut to two layers: nothing is rehearsed."))
+        result.problems = _sorted(context.problems)
+    result.code = code
+    return result
 
 
-def _rehearsed(experiment: Experiment, tree: Node) -> list[Finding]:
-    """What stops a rehearsal, at its line; nothing where none is possible."""
-    try:
-        rehearse(experiment, model_settings(experiment.config))
-    except Refusal as refusal:
-        return [with_line(each, tree) for each in refusal_findings(refusal, "trl")]
-    except Exception as fault:  # noqa: BLE001 — libraries raise anything at what a user wrote
-        key = key_named(fault, tree)
-        said = f"{'.'.join(map(str, key))}: " if key else ""
-        text = f"{said}a rehearsal on the CPU ended in {in_words(fault)} {UNEXPLAINED}"
-        return [with_line(error(str((*key, "trl")[0]), "rehearsal", text), tree)]
-    return []
+def _not_run(what: str) -> Problem:
+    return Problem(("model", "trust_remote_code"), what, code="code-not-run", severity="note")
 
 
 def _code_of(config: RunConfig, tree: Node) -> tuple[Code, ...]:
@@ -180,79 +148,107 @@ def _code_of(config: RunConfig, tree: Node) -> tuple[Code, ...]:
     )
 
 
+def _build(context: CheckContext, known: dict[str, Any]) -> None:
+    """Build each part; where verifiers or environments cannot be, rows are checked without them."""
+    experiment, config = context.experiment, context.config
+    for name, section in (("environments", "environment"), ("verifiers", "rewards")):
+        before = len(context.problems)
+        with context.collecting(section):
+            getattr(experiment, name)
+        if len(context.problems) > before:
+            setattr(experiment, name, {})
+    sections = config.model_dump_json(include={"data", "rewards", "environment", "tools"})
+    if sections in known:
+        experiment.verifiers, experiment.environments, experiment.rows = known[sections]
+    with context.collecting("data"):
+        known[sections] = experiment.verifiers, experiment.environments, context.rows
+    with context.collecting("trl"):
+        experiment.args = planned_config(config, experiment.processes, _lacking(config))
+    with context.collecting():
+        parts = (context.strategies, context.plan, context.rows["train"], experiment.environments)
+        for section, check in schedule_checks(config, context.args, *parts):
+            with context.collecting(section):
+                check()
+        with context.collecting("branch_of"):
+            branch_of(experiment, data_fingerprint(context.rows["train"]), experiment.processes)
+
+
+def _lacking(config: RunConfig) -> dict[str, Any]:
+    """Arguments that this machine would refuse for what it lacks, and another may have."""
+    import torch
+
+    instead: dict[str, Any] = {}
+    if not torch.cuda.is_available() and not config.trl.get("use_cpu"):
+        instead |= {"use_cpu": True, "bf16": False, "fp16": False, "tf32": None}
+    if config.trl.get("deepspeed") is not None and find_spec("deepspeed") is None:
+        instead["deepspeed"] = None
+    return instead
+
+
 def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
-    """The same of a run that is about to start, of which everything can be built; few prompts are tokenized again.
+    """The same of a run that is about to start, without a rehearsal; few prompts are tokenized again.
 
     Args:
         tree: what is written in the run's file and on the command line.
 
     Raises:
-        Refusal: no policy can be loaded from its folder.
-        Refusal: there are errors; the message names them all.
+        Refusal: there are errors; it holds them all.
     """
-    config = experiment.config
-    with lines_named("model", tree):
-        if (fault := folder_fault(config.model.name_or_path)) is not None:
-            raise fault
-        settings = model_settings(config)
-    context = CheckContext(
-        config,
-        experiment.processes,
-        experiment.verifiers,
-        experiment.strategies,
-        experiment.plan,
-        experiment.args,
-        experiment.rows,
-        experiment.tokenizer,
-        settings.get_text_config(),
-        most_rows=_BRIEF_ROWS,
-        here=True,
-    )
-    found = Collected()
-    with found.of("model", unexplained=warning):
-        context.skeleton = skeleton_of(config, settings)
-    result = _checked(context, found, set(), None, tree)
+    context = CheckContext(experiment, tree, most_rows=_BRIEF_ROWS, here=True)
+    result = _checked(context, None)
     if result.errors:
-        code = result.errors[0].code if len(result.errors) == 1 else None
-        raise Refusal("\n\n".join(finding.text for finding in result.errors), code=code)
+        raise Refusal(problems=result.errors)
     return result
 
 
-def _checked(
-    context: CheckContext, found: Collected, invalid_sections: set[str], device_bytes: int | None, tree: Node
-) -> Checked:
-    with found.of("data", unexplained=warning):
-        context.prompt_lengths = tokenized_lengths(context)
-    for topic, sections, check in _CHECKS:
-        if not sections & invalid_sections:
-            with found.of(topic, unexplained=warning):
-                found.extend(check(context))
-    tokens: dict[str, tuple[int, int]] = {}
-    estimates: dict[Any, MemoryEstimate] = {}
-    if not invalid_sections & {"trl", "model", "data"}:
-        with found.of("data", unexplained=warning):
-            tokens = {part: (len(each), max(each)) for part, each in context.prompt_lengths.items()}
-        with found.of("machine", unexplained=warning):
+_CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Problem]]], ...] = (
+    ("model", model_problems),
+    ("model", template_problems),
+    ("rewards", reward_problems),
+    ("data", data_problems),
+    ("data", length_problems),
+    ("output_dir", machine_problems),
+)
+
+
+def _checked(context: CheckContext, device_bytes: int | None) -> Checked:
+    result = Checked()
+    with context.collecting("model"):
+        context.unbuilt.add("tokenizer")  # of a model that cannot be read nothing more is said
+        _ = context.settings
+        context.unbuilt.remove("tokenizer")
+    for section, check in _CHECKS:
+        with context.collecting(section, unexplained="warning"):
+            context.add(*check(context))
+    with context.collecting("algorithm", unexplained="warning"):
+        result.plan = plan_of(context)
+        result.processes = possible_processes(context.config)
+        given = Given(context.config.model_dump(exclude_unset=True), _coefficient_under_rounding(context))
+        context.add(*warnings_of(given))
+    with context.collecting("model", unexplained="warning"):
+        tokens = {part: (len(each), max(each)) for part, each in context.prompt_lengths.items()}
+        result.prompt_tokens = tokens
+        size = None
+        with context.collecting("model", "lora"):
+            if context.skeleton is not None:
+                size = size_of(context.skeleton, context.settings, context.config)
+        if size is not None:
             device = device_memory(context) if device_bytes is None else device_bytes
             longest = max((longest for _, longest in tokens.values()), default=None)
-            estimates = memory_estimates(context, longest, device)
-            found.extend(memory_findings(context, estimates, device))
-    plan = None
-    with found.of("trl", unexplained=warning):
-        plan = plan_of(context)
-    return Checked(
-        sort_by_severity(_each_once(with_line(finding, tree) for finding in found)),
-        plan,
-        estimates,
-        possible_processes(context.config) if plan else (),
-        tuple(sorted(invalid_sections)),
-        tokens,
-    )
+            result.memory = memory_estimates(context, size, longest, device)
+            context.add(*memory_problems(context, result.memory, device), *disk_problems(context, size))
+    result.problems = _sorted(context.problems)
+    return result
 
 
-def _each_once(findings: Iterable[Finding]) -> list[Finding]:
-    """Without one that another, longer one contains: a part may be refused twice on its way."""
-    listed = [*findings]
-    first = {finding.text: finding for finding in reversed(listed)}
-    inside = {text for text in first if any(text in other and text != other for other in first)}
-    return [each for each in listed if each is first[each.text] and each.text not in inside]
+def _coefficient_under_rounding(context: CheckContext) -> float:
+    """1 where nothing rounds to half precision, and where there is no ratio."""
+    args, coefficient = context.args, context.strategies.coefficient
+    on_policy = Schedule.of(args, context.strategies.schedule.num_passes).is_on_policy
+    if coefficient is None or not context.is_half_precision or (on_policy and not context.config.speed.staleness):
+        return 1.0
+    return coefficient_under_noise(coefficient, args.max_completion_length, _ROUNDING)
+
+
+def _sorted(problems: list[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda problem: SEVERITIES.index(problem.severity))

@@ -1,25 +1,29 @@
-"""Where a run writes, and whether what it keeps and holds has room there."""
+"""Where a run writes, and whether what it keeps and holds has room there; devices and engines that it asks for."""
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
-from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
-from evenkeel.trainer.run.check.lora import adapted_parameters
-from evenkeel.trainer.run.check.memory import GIB, MemoryEstimate, Sharding, Training, memory_per_device
-from evenkeel.trainer.run.check.model import size_of
+from evenkeel.errors import Problem, Severity
+from evenkeel.trainer.run.check.context import CheckContext
+from evenkeel.trainer.run.check.memory import GIB, MemoryEstimate, ModelSize, Sharding, Training, memory_per_device
 from evenkeel.trainer.run.check.plan import plan_of
 
-_FEWEST_INODES = 100
-"""Free inodes without which a run is refused: a checkpoint has about 15 files, a run's directory 30 with its logs."""
+SUPPORTED = ((0, 22, 0), (0, 31, 0))
+"""The versions of vLLM that TRL 1.16 supports, the first and the last; a test reads them in TRL."""
 
 
-def directory_findings(context: CheckContext) -> Iterator[Finding]:
-    """An ``output_dir`` in which nothing can be written, and checkpoints for which the disk has no room or inodes."""
+def machine_problems(context: CheckContext) -> Iterator[Problem]:
+    """An ``output_dir`` in which nothing can be written; a GPU, vLLM or token of the hub that is not there."""
+    import torch
+
     wanted = Path(context.config.output_dir).absolute()
     above = next(path for path in (wanted, *wanted.parents) if path.exists())
     try:
@@ -27,78 +31,59 @@ def directory_findings(context: CheckContext) -> Iterator[Finding]:
             pass
     except OSError as fault:
         reason = "it is a file" if above.is_file() else (fault.strerror or str(fault)).lower()
-        if (full := _without_inodes(above)) is not None:
-            yield full
-            return
-        yield error(
-            "machine",
-            "output-dir-not-writable",
-            f"output_dir = {context.config.output_dir!r}: nothing can be written in {above}: {reason}. Name a "
-            "directory that you may write in.",
-        )
+        what = f"is {str(wanted)!r}, and nothing can be written in {above}: {reason}."
+        yield Problem(("output_dir",), what, "Name another.", code="output-dir-not-writable")
+    if not context.argument("use_cpu") and not torch.cuda.is_available():
+        what = "is not true, and this machine has no GPU that torch can use: what depends on one is not checked."
+        yield Problem(("trl", "use_cpu"), what, code="no-gpu", severity="warning")
+    if context.argument("use_vllm"):
+        yield from _engine()
+    if context.argument("push_to_hub"):
+        from huggingface_hub import get_token
+
+        if get_token() is None:
+            what = "is true, and no token of the hub is set."
+            yield Problem(("trl", "push_to_hub"), what, "Set HF_TOKEN, or run `hf auth login`.", code="no-hub-token")
+
+
+def _engine() -> Iterator[Problem]:
+    """vLLM is absent, or of a version that takes weights through other calls than TRL's."""
+    try:
+        found = version("vllm") if find_spec("vllm") is not None else None
+    except PackageNotFoundError:  # under another name, such as that of a build for the CPU
         return
-    if (full := _without_inodes(above)) is not None:
-        yield full
-    size, plan = checkpoint_bytes(context), plan_of(context)
-    if size is None or plan is None or plan.checkpoints == 0:
-        return
-    free = shutil.disk_usage(above).free
-    words = f"about {in_gib(size)} for one checkpoint (weights and optimizer), and {above} has {in_gib(free)} free"
-    if size > free:
-        yield error("machine", "disk-too-small", f"The disk is too small: {words}. Name an output_dir on a larger one.")
-    elif size * (plan.checkpoints + 1) > free:
-        yield warning(
-            "machine",
-            "disk-will-be-full",
-            f"The disk will be full: {plan.checkpoints} checkpoints are kept, {words}. Write trl.save_total_limit: "
-            f"{max(1, free // size - 1)}, or raise save_steps.",
-        )
+    first, last = (".".join(map(str, release)) for release in SUPPORTED)
+    release = tuple(map(int, re.findall(r"\d+", found or "0")[:3]))
+    if not SUPPORTED[0] <= release <= SUPPORTED[1]:
+        what = f"is true, and TRL needs vLLM {first} to {last}; here is {found or 'none'}."
+        instead = "Install the extra: pip install -e '.[vllm]' -c constraints.txt; or write use_vllm: false."
+        yield Problem(("trl", "use_vllm"), what, instead, code="vllm-version")
 
 
-def checkpoint_bytes(context: CheckContext) -> int | None:
-    """Of one checkpoint: the weights as they are stored, and two values of Adam's for each trained one."""
-    if context.skeleton is None:
-        return None
-    stored = weight_bytes(context)
-    if context.config.model.lora is not None:
-        return 3 * 4 * (adapted_parameters(context) or 0)
-    return 3 * stored * sum(parameter.numel() for parameter in context.skeleton.parameters())
+def disk_problems(context: CheckContext, size: ModelSize) -> Iterator[Problem]:
+    """Checkpoints for which the disk has no room: the weights as they are stored, and two values of Adam's."""
+    wanted = Path(context.config.output_dir).absolute()
+    above = next(path for path in (wanted, *wanted.parents) if path.exists())
+    one, plan, free = 3 * size.trained * weight_bytes(context), plan_of(context), shutil.disk_usage(above).free
+    if one * (plan.checkpoints + (one <= free)) > free:
+        words = f"about {in_gib(one)} for one checkpoint, {plan.checkpoints} are kept, and {in_gib(free)} are free."
+        instead = "Name an output_dir on a larger disk, or write trl.save_total_limit."
+        grave: Severity = "error" if plan.checkpoints and one > free else "warning"
+        what = f"is on a disk that is too small: {words}"
+        yield Problem(("output_dir",), what, instead, code="disk-too-small", severity=grave)
 
 
-def _without_inodes(place: Path) -> Finding | None:
-    """A disk with room and without inodes, of which every file needs one; some file systems do not count them."""
-    found = os.statvfs(place)
-    if found.f_files == 0 or found.f_favail >= _FEWEST_INODES:
-        return None
-    return error(
-        "machine",
-        "too-few-inodes",
-        f"The disk has too few inodes: {place} has {found.f_favail} free of {found.f_files:,}, and a run with one "
-        f"checkpoint writes up to {_FEWEST_INODES} files (df -i). Delete small files there, or name an output_dir on "
-        "another disk.",
-    )
-
-
-def memory_findings(
+def memory_problems(
     context: CheckContext, estimates: Mapping[Sharding, MemoryEstimate], device_bytes: int | None
-) -> Iterator[Finding]:
-    """More than the device has, however the model is divided; else what is needed."""
-    if not estimates:
+) -> Iterator[Problem]:
+    """More than the device has, however the model is divided."""
+    if device_bytes is None or not estimates or min(each.peak for each in estimates.values()) <= device_bytes:
         return
-    device = "process" if context.argument("use_cpu") else "GPU"
     peaks = ", ".join(f"{way} {in_gib(each.peak)}" for way, each in estimates.items())
-    words = f"Memory of each {device}, estimated: {peaks}"
-    fitting = [way for way, each in estimates.items() if device_bytes is None or each.peak <= device_bytes]
-    if device_bytes is not None and not fitting:
-        yield warning(
-            "machine",
-            "too-little-memory",
-            f"{words}; it has {in_gib(device_bytes)}. Take a smaller trl.per_device_train_batch_size or "
-            "max_completion_length, LoRA (model.lora), more processes under ZeRO-3 or FSDP2, or a smaller model.",
-        )
-    else:
-        has = "" if device_bytes is None else f"; it has {in_gib(device_bytes)}"
-        yield note("machine", "memory-estimate", f"{words}{has}.")
+    device = "process" if context.argument("use_cpu") else "GPU"
+    what = f"needs more memory than a {device} has, {in_gib(device_bytes)}: {peaks}."
+    instead = "Take a smaller one or max_completion_length, model.lora, or more processes under ZeRO-3."
+    yield Problem(("trl", "per_device_train_batch_size"), what, instead, code="too-little-memory", severity="warning")
 
 
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -107,23 +92,18 @@ _UNKNOWN_PROMPT = 512
 
 
 def memory_estimates(
-    context: CheckContext, longest_prompt: int | None, device_bytes: int | None
+    context: CheckContext, size: ModelSize, longest_prompt: int | None, device_bytes: int | None
 ) -> dict[Sharding, MemoryEstimate]:
     """By the way of dividing the model; only the one in use where it is known, or where one process divides nothing."""
-    if context.skeleton is None or context.settings is None or context.plan is None:
-        return {}
-    trained = None if context.config.model.lora is None else adapted_parameters(context)
-    size = size_of(context.skeleton, context.settings, trained)
     training = training_of(context, longest_prompt, device_bytes)
-    known = sharding_in_use(context)
-    ways = (known,) if known else ("ddp",) if context.processes == 1 else get_args(Sharding)
-    return {way: memory_per_device(size, training, way, context.processes) for way in ways}
+    known, processes = sharding_in_use(context), context.experiment.processes
+    ways = (known,) if known else ("ddp",) if processes == 1 else get_args(Sharding)
+    return {way: memory_per_device(size, training, way, processes) for way in ways}
 
 
 def training_of(context: CheckContext, longest_prompt: int | None, device_bytes: int | None) -> Training:
     """The settings that take memory. vLLM's share is left out where the device's size is not known."""
     plan, vllm = context.plan, context.argument("use_vllm")
-    assert plan is not None
     half = context.is_half_precision
     weights = weight_bytes(context)
     colocated = vllm and context.argument("vllm_mode") == "colocate" and not context.argument("vllm_enable_sleep_mode")
@@ -148,7 +128,7 @@ def weight_bytes(context: CheckContext) -> int:
     """Of one stored weight: TRL loads float32 by default; ``auto`` is the model's own."""
     dtype: str | None = context.config.model.dtype
     if dtype == "auto":
-        dtype = str(getattr(context.settings, "dtype", None) or "float32").removeprefix("torch.")
+        dtype = str(getattr(context.text_settings, "dtype", None) or "float32").removeprefix("torch.")
     return _BYTES.get(dtype or "float32", 4)
 
 
@@ -183,7 +163,7 @@ def device_memory(context: CheckContext) -> int | None:
 
     if not context.argument("use_cpu"):
         return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else None
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // context.processes
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // context.experiment.processes
 
 
 def in_gib(size: int) -> str:

@@ -1,27 +1,32 @@
-"""The model's folder, configuration and shape, without its weights; and what of them a run cannot train."""
+"""The model's folder, configuration, shape and names of weights, without the weights; and what a run cannot train."""
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evenkeel.errors import Refusal, closest
-from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
+from evenkeel.errors import Problem, Refusal, Severity, closest
 from evenkeel.trainer.run.check.memory import ModelSize
-from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config import RunConfig, lora_config
 from evenkeel.trainer.run.config.shipped import maker_of
+
+if TYPE_CHECKING:
+    from evenkeel.trainer.run.check.context import CheckContext
 
 _MOST_UNUSED = 0.01
 """Share of a tokenizer's tokens that may have no embedding."""
 _NO_HEAD = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "LMHead")
+_MODEL = ("model", "name_or_path")
 
 
 def model_settings(config: RunConfig) -> Any:
     """The configuration of ``model.name_or_path``; of a model that also sees, all of it.
 
     Raises:
-        Refusal: it cannot be read, needs code of its own, or writes no text.
+        Refusal: it cannot be read, or writes no text.
     """
     from transformers import AutoConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as WRITERS
@@ -36,29 +41,18 @@ def model_settings(config: RunConfig) -> Any:
             model.name_or_path, revision=model.revision, trust_remote_code=model.trust_remote_code
         )
     except Exception as fault:  # of a config.json each class of models refuses values in its own way
-        own = "trust_remote_code" in str(fault) or "custom code" in str(fault)
-        instead = "Read that code, then write trust_remote_code: true." if own else "Name another model or folder."
-        first = (str(fault).strip() or type(fault).__name__).splitlines()[0].rstrip(".")
-        what = f"model.name_or_path = {model.name_or_path!r} cannot be read: {first}. {instead}"
-        raise Refusal(what, code="model-needs-code" if own else "unreadable-model") from fault
-    if not model.trust_remote_code and getattr(settings, "auto_map", None) and not settings.model_type:
-        raise Refusal(
-            f"model.name_or_path = {model.name_or_path!r} needs code of its own. Read it, then write "
-            "trust_remote_code: true.",
-            code="model-needs-code",
-        )
+        first = (str(fault).strip() or type(fault).__name__).splitlines()[0]
+        what = f"is {model.name_or_path!r}, which cannot be read: {first}"
+        raise Refusal(problems=[Problem(_MODEL, what, code="unreadable-model")]) from fault
     names = settings.architectures or []
     own = "AutoModelForCausalLM" in (getattr(settings, "auto_map", None) or {})
     if names and not own and not any(name.endswith(_NO_HEAD) or name in WRITERS.values() for name in names):
-        raise Refusal(
-            f"model.name_or_path = {model.name_or_path!r} is a {names[0]}, not a causal language model: it writes no "
-            "text. Name a model for text generation.",
-            code="not-a-language-model",
-        )
+        what = f"is {model.name_or_path!r}, a {names[0]} and no causal language model."
+        raise Refusal(problems=[Problem(_MODEL, what, "Name a model for text.", code="not-a-language-model")])
     return settings
 
 
-def skeleton_of(config: RunConfig, settings: Any) -> Any:
+def skeleton_of(settings: Any) -> Any:
     """The model on the meta device; ``None`` where its class needs code of its own."""
     import torch
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
@@ -84,10 +78,13 @@ def without_zero3() -> Iterator[None]:
         deepspeed._hf_deepspeed_config_weak_ref = reference
 
 
-def size_of(skeleton: Any, settings: Any, trained: int | None = None) -> ModelSize:
-    """The shape of a model; ``trained``: parameters of the adapter that alone is trained."""
-    text = settings.get_text_config()
+def size_of(skeleton: Any, settings: Any, config: RunConfig) -> ModelSize:
+    """The shape of a model; of one with an adapter, that alone is trained."""
+    from peft import get_peft_model
+
+    text, adapter = settings.get_text_config(), lora_config(config)
     parameters = sum(parameter.numel() for parameter in skeleton.parameters())
+    trained = None if adapter is None else get_peft_model(deepcopy(skeleton), adapter).get_nb_trainable_parameters()[0]
     heads = text.num_attention_heads
     return ModelSize(
         parameters=parameters + (trained or 0),
@@ -103,127 +100,127 @@ def size_of(skeleton: Any, settings: Any, trained: int | None = None) -> ModelSi
     )
 
 
-def model_findings(context: CheckContext) -> Iterator[Finding]:
-    """Tokenizer against model, precision, attention, end of text, pre-filled thought."""
-    model = context.config.model
-    if model.dtype == "float16" and context.argument("fp16"):
-        yield error(
-            "model",
-            "float16-with-fp16",
-            "model.dtype: float16 with trl.fp16: true: the gradients would be 16 bits too, and the GradScaler "
-            "refuses to unscale them. Write dtype: float32 for the weights, or take bf16.",
-        )
-    prefix = model.assistant_prefix
-    if prefix is not None and prefix.strip() in ("think", "thought", "reasoning"):
-        yield note(
-            "model", "prefix-without-thought", f"model.assistant_prefix = {prefix!r} opens no thought; write '<think>'."
-        )
-    if context.tokenizer is not None:
-        yield from _tokenizer(context)
-
-
-def _tokenizer(context: CheckContext) -> Iterator[Finding]:
-    tokenizer, name = context.tokenizer, context.config.model.name_or_path
-    if tokenizer.eos_token_id is None:
-        yield error(
-            "model",
-            "no-eos-token",
-            f"The tokenizer of {name!r} has no end-of-text token, so no completion would end before "
-            "trl.max_completion_length. Save it with an eos_token.",
-        )
-    elif (ending := _turn_ending(tokenizer)) is not None and tokenizer.eos_token not in ending:
-        yield warning(
-            "model",
-            "turn-ends-without-eos",
-            f"The chat template of {name!r} ends an assistant's turn with {ending!r}, and the end-of-text token is "
-            f"{tokenizer.eos_token!r}: the policy has learned to end with one that does not end its completions. Save "
-            "the tokenizer with that eos_token.",
-        )
-    words = getattr(context.settings, "vocab_size", None)
-    padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    if isinstance(words, int) and isinstance(padding, int) and padding >= words:
-        yield error(
-            "model",
-            "padding-beyond-embeddings",
-            f"The tokenizer of {name!r} pads with token {padding} ({tokenizer.convert_ids_to_tokens(padding)!r}), and "
-            f"the embeddings have {words} rows: no batch could be padded. Save the tokenizer with a pad_token of the "
-            "model's own.",
-        )
-    largest = max(tokenizer.get_vocab().values(), default=0)
-    if not isinstance(words, int):
+def model_problems(context: "CheckContext") -> Iterator[Problem]:
+    """Tokens without an embedding, modules to save that no layer is; weights that its config.json does not ask for."""
+    words, known = getattr(context.text_settings, "vocab_size", None), context.tokenizer.get_vocab()
+    beyond = sum(number >= words for number in known.values()) if isinstance(words, int) else 0
+    if beyond > _MOST_UNUSED * len(known) or (beyond and (context.tokenizer.eos_token_id or 0) >= (words or 0)):
+        what = f"has a tokenizer with {beyond} tokens more than its {words} embeddings."
+        yield Problem(_MODEL, what, "Save the tokenizer of this model.", code="tokens-beyond-embeddings")
+    if context.skeleton is None:
         return
-    beyond = sum(number >= words for number in tokenizer.get_vocab().values())
-    if beyond:  # a few that no text is written in, as for images, are usual
-        grave = error if beyond > _MOST_UNUSED * len(tokenizer) or (tokenizer.eos_token_id or 0) >= words else note
-        yield grave(
-            "model",
-            "tokens-beyond-embeddings",
-            f"The tokenizer of {name!r} has more tokens than the model: its largest id is {largest}, and the "
-            f"embeddings have {words} rows. Save the tokenizer of this model, or resize the embeddings.",
-        )
+    modules = {name.rpartition(".")[2] for name, _ in context.skeleton.named_modules()}
+    kept = (context.config.model.lora or {}).get("modules_to_save") or []
+    if absent := [each for each in kept if str(each).rpartition(".")[2] not in modules]:
+        what = f"names {', '.join(map(str, absent))}, and the model's modules are {', '.join(sorted(modules - {''}))}."
+        yield Problem(("model", "lora", "modules_to_save"), what, code="no-such-module")
+    yield from _weights(context)
 
 
-def _turn_ending(tokenizer: Any) -> str | None:
-    """What the chat template writes after an assistant's message; ``None`` where it is not known."""
-    mark = "7"
-    turns = [{"role": "user", "content": "1"}, {"role": "assistant", "content": mark}]
+def _weights(context: "CheckContext") -> Iterator[Problem]:
+    """Weights that are drawn at random, left out or of another shape when the model is loaded.
+
+    Nothing is said of those that are stored quantized or pickled, and of what is not on this machine.
+    """
+    model = context.config.model
+    folder = _folder(model.name_or_path, model.revision)
+    if folder is None or getattr(context.text_settings, "quantization_config", None) is not None:
+        return
     try:
-        written = str(tokenizer.apply_chat_template(turns, tokenize=False))
-    except Exception:  # noqa: BLE001 — a chat template is a program of its own
-        return None
-    before, found, ending = written.rpartition(mark)
-    return ending.strip() if found and before and ending.strip() else None
+        stored = stored_weights(folder)
+    except Exception as fault:  # noqa: BLE001 — a damaged file may hold anything
+        what = f"has weights that cannot be read: {str(fault).splitlines()[0]}."
+        yield Problem(_MODEL, what, "Copy or download the model again.", code="unreadable-weights")
+        return
+    for how, names in compared(context.settings, stored).items() if stored else ():
+        if names:
+            layers = getattr(context.text_settings, "num_hidden_layers", "?")
+            what = f"{len(names)} weights {how} (first {names[0]}); its config.json has {layers} layers."
+            instead = "Bring the config.json and the weights of one model together."
+            left_out: Severity = "warning" if "left out" in how else "error"
+            yield Problem(_MODEL, what, instead, code="other-weights", severity=left_out)
 
 
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-_TOKENIZER = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
+def _folder(name: str, revision: str | None) -> Path | None:
+    """The folder of a model on this machine, be it a hub id's in the cache."""
+    if Path(name).exists():
+        return Path(name) if Path(name).is_dir() else None
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, "config.json", revision=revision)
+    return Path(found).parent if isinstance(found, str) else None
+
+
+def stored_weights(folder: Path) -> dict[str, Any]:
+    """Every tensor of a model's safetensors files, on the meta device; empty where one is not there.
+
+    Raises:
+        ValueError: a file is damaged.
+    """
+    import torch
+
+    index = folder / "model.safetensors.index.json"
+    names = (
+        sorted({*json.loads(index.read_text())["weight_map"].values()}) if index.is_file() else ["model.safetensors"]
+    )
+    if not all((folder / name).is_file() for name in names):
+        return {}
+    weights: dict[str, Any] = {}
+    for name in names:
+        with (folder / name).open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(min(length, 10**9)))
+        header.pop("__metadata__", None)
+        if (folder / name).stat().st_size != 8 + length + max(each["data_offsets"][1] for each in header.values()):
+            raise ValueError(f"{name} is cut off")
+        weights |= {key: torch.empty(each["shape"], device="meta") for key, each in header.items()}
+    return weights
+
+
+def compared(settings: Any, stored: dict[str, Any]) -> dict[str, list[str]]:
+    """How weights differ from what the settings ask for → names of tensors, by transformers' own rules."""
+    import transformers
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import logging as its_logging
+
+    kind = getattr(transformers, (settings.architectures or [""])[0], None)
+    kind = kind or AutoModelForCausalLM._model_mapping[type(settings)]
+    before = its_logging.get_verbosity()
+    its_logging.set_verbosity(logging.CRITICAL)
+    its_logging.disable_progress_bar()
+    try:
+        with without_zero3():
+            _, found = kind.from_pretrained(
+                None,
+                config=deepcopy(settings),
+                state_dict=stored,
+                device_map={"": "meta"},
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+            )
+    finally:
+        its_logging.set_verbosity(before)
+    return {
+        "are missing and would be drawn at random": sorted(found["missing_keys"]),
+        "have no place and would be left out": sorted(found["unexpected_keys"]),
+        "have another shape": sorted(name for name, *_ in found["mismatched_keys"]),
+    }
 
 
 def folder_fault(name: str) -> Refusal | None:
-    """Why no policy can be loaded from ``name``, with the way out; ``None`` where nothing is wrong, or of a hub id."""
+    """Why no policy can be loaded from ``name``; ``None`` where nothing is wrong, or a library says it well."""
     path = Path(name).expanduser()
-
-    def fault(code: str, what: str) -> Refusal:
-        return Refusal(f"model.name_or_path = {name!r} {what}", code=code)
-
+    code, what, instead = "no-model-folder", "", "Check the path."
     if not path.exists() and (command := maker_of(name)) is not None:
-        what = f"does not ship. It takes a checkout of Evenkeel: run this there, then what you ran now: {command}"
-        return fault("no-model-folder", what)
-    if path.is_file():
-        return fault("model-is-a-file", f"is a file. Name the folder that holds it: {path.parent}.")
-    if not path.is_dir() and (not path.parent.is_dir() or len(path.parts) < 2):
-        is_hub_id = not name.startswith((".", "/", "~")) and len(path.parts) <= 2
-        what = "is neither an existing folder nor a hub id. Check the path."
-        return None if is_hub_id else fault("no-model-folder", what)
-    if not path.is_dir():
-        near = closest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()])
-        instead = f"Did you mean {path.parent / near[0]}?" if near else "Check the path."
-        return fault("no-model-folder", f"is not a folder, though {path.parent} is one. {instead}")
-    config = path / "config.json"
-    if not config.is_file() and (path / "adapter_config.json").is_file():
-        return fault(
-            "adapter-without-model",
-            "is a LoRA adapter, without the model that it belongs to. Merge the two first, and name the merged folder; "
-            "to train a new adapter name the model itself.",
-        )
-    if not config.is_file():
-        if checkpoints := sorted(path.glob("checkpoint-*"), key=lambda each: (len(each.name), each.name)):
-            what = f"is the directory of a run, not a model. Name one of its checkpoints, such as {checkpoints[-1]}."
-            return fault("run-as-model", what)
-        what = "has no config.json, so it is not a model. Name a folder that save_pretrained wrote, or a checkpoint."
-        return fault("no-model-config", what)
-    try:
-        json.loads(config.read_text())
-    except (ValueError, OSError) as error:
-        what = f"has a config.json that cannot be read: {error}. Copy or download the model again."
-        return fault("unreadable-model-config", what)
-    if index := next(iter(sorted(path.glob("*.index.json"))), None):
-        wanted = sorted({*json.loads(index.read_text()).get("weight_map", {}).values()})
-        if absent := [each for each in wanted if not (path / each).is_file()]:
-            what = f"lacks {len(absent)} of its {len(wanted)} weight files, first {absent[0]}. Download it again."
-            return fault("missing-weight-files", what)
-    elif not any(True for pattern in _WEIGHTS for _ in path.glob(pattern)):
-        return fault("no-weights", f"has no weights ({', '.join(_WEIGHTS)}). Download or save the model whole.")
-    if not any((path / each).is_file() for each in _TOKENIZER):
-        return fault("no-tokenizer", "has no tokenizer. Save the tokenizer of the same model there.")
-    return None
+        what, instead = "does not ship, and is made in a checkout of Evenkeel.", f"There run: {command}"
+    elif not path.is_dir() and path.parent.is_dir() and (len(path.parts) > 1 or name.startswith((".", "/", "~"))):
+        what = "is not a folder."
+        if near := closest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()]):
+            instead = f"Did you mean {path.parent / near[0]}?"
+    elif path.is_dir() and not (path / "config.json").is_file():
+        made = sorted(path.glob("checkpoint-*"), key=lambda each: (len(each.name), each.name))
+        adapter = (path / "adapter_config.json").is_file()
+        code, what = "no-model", "has no config.json, so it is not a model."
+        instead = f"Name one of its checkpoints, such as {made[-1]}." if made else "Name a model's folder."
+        instead = "Merge the adapter into its model, and name the merged folder." if adapter else instead
+    return Refusal(problems=[Problem(_MODEL, f"is {name!r}, which {what}", instead, code=code)]) if what else None

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.results import max_rounds
 from evenkeel.trainer.run.check.context import CheckContext
-from evenkeel.trainer.run.config import ConfigError, RunConfig, batch_plan
+from evenkeel.trainer.run.config import RunConfig, batch_plan
 
 PROCESSES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 """Numbers of processes that are tried."""
@@ -40,22 +41,21 @@ class Plan:
     checkpoints: int
 
 
-def plan_of(context: CheckContext) -> Plan | None:
-    """The plan; ``None`` where the batch arithmetic does not hold."""
-    if context.plan is None:
-        return None
+def plan_of(context: CheckContext) -> Plan:
+    """The plan."""
     batch, rows = context.plan, context.rows.get("train")
-    steps_per_rollout = batch.optimizer_steps_per_rollout * context.num_passes
-    steps = optimizer_steps(context)
+    num_passes = context.strategies.schedule.num_passes
+    steps_per_rollout = batch.optimizer_steps_per_rollout * num_passes
+    steps = _optimizer_steps(context, steps_per_rollout)
     rollouts = None if steps is None else math.ceil(steps / steps_per_rollout)
     completions = None if rollouts is None else rollouts * batch.sequences_per_rollout
     tokens = None if completions is None else completions * context.argument("max_completion_length")
-    passes = batch.num_iterations * context.num_passes
+    passes = batch.num_iterations * num_passes
     held_out = sum(len(each) for part, each in context.rows.items() if part != "train")
-    sampler = None if context.strategies is None else context.strategies.prompt_sampler
+    sampler = context.strategies.prompt_sampler
     samples = sum(decoding.samples for decoding in context.config.evaluation.decodings)
     return Plan(
-        processes=context.processes,
+        processes=context.experiment.processes,
         rows=None if rows is None else len(rows),
         held_out_rows=held_out,
         prompts_per_rollout=batch.prompts_per_rollout,
@@ -75,16 +75,12 @@ def plan_of(context: CheckContext) -> Plan | None:
     )
 
 
-def optimizer_steps(context: CheckContext) -> int | None:
-    """``max_steps``, or those of ``num_train_epochs`` over the rows that there are; ``None`` = not known."""
+def _optimizer_steps(context: CheckContext, per_rollout: int) -> int:
+    """``max_steps``, or those of ``num_train_epochs`` over the rows."""
     if (given := context.argument("max_steps")) > 0:
         return int(given)
-    rows = context.rows.get("train")
-    if rows is None or context.plan is None:
-        return None
-    rollouts = len(rows) // context.plan.prompts_per_rollout
-    per_epoch = rollouts * context.plan.optimizer_steps_per_rollout * context.num_passes
-    return math.ceil(context.argument("num_train_epochs") * per_epoch)
+    rollouts = len(context.rows["train"]) // context.plan.prompts_per_rollout
+    return math.ceil(context.argument("num_train_epochs") * rollouts * per_rollout)
 
 
 def _evaluations(context: CheckContext, steps: int | None) -> int:
@@ -132,7 +128,7 @@ def possible_processes(config: RunConfig) -> tuple[int, ...]:
     free = config.model_copy(update={"num_processes": None})
 
     def is_possible(count: int) -> bool:
-        with suppress(ConfigError):
+        with suppress(Refusal):
             batch_plan(free, count)
             return True
         return False

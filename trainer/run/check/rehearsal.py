@@ -37,8 +37,8 @@ _OF_LAYERS = ("layers_to_transform", "layers_pattern", "rank_pattern", "alpha_pa
 """Keys of ``model.lora`` that count layers."""
 
 
-def rehearse(experiment: Experiment, settings: Any) -> None:
-    """Generate, train, evaluate, save; resume from that checkpoint, and train once more.
+def rehearse(experiment: Experiment, settings: Any) -> bool:
+    """Generate, train, evaluate, save; resume from that checkpoint, and train once more. ``False``: no such model is.
 
     Args:
         experiment: its parts are made; they are used as they are.
@@ -50,7 +50,7 @@ def rehearse(experiment: Experiment, settings: Any) -> None:
     with tempfile.TemporaryDirectory(prefix="evenkeel-rehearsal-") as folder, _quietly():
         model = save_small_model(settings, Path(folder) / "model")
         if model is None:
-            return
+            return False
         config = rehearsed_config(experiment, model, Path(folder) / "run")
         steps = int(config.trl["max_steps"])
         for attempt in (1, 2):
@@ -59,6 +59,7 @@ def rehearse(experiment: Experiment, settings: Any) -> None:
             trainer.train(resume_from_checkpoint=None if attempt == 1 else _newest(Path(folder) / "run"))
         if config.data.test is not None:
             trainer.evaluate()
+    return True
 
 
 def _small(experiment: Experiment, config: RunConfig) -> Experiment:

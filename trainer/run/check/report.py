@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from evenkeel.errors import Problem
 from evenkeel.trainer.run.check.check import Checked
 from evenkeel.trainer.run.check.context import SEVERITIES
 from evenkeel.trainer.run.check.machine import in_gib
@@ -14,20 +15,18 @@ _WIDTH = 110
 
 
 def text_report(checked: Checked, path: str) -> str:
-    """The plan, the memory, the findings, and a last line that counts them."""
+    """The plan, the memory, the problems, and a last line that counts them."""
     lines = [] if checked.plan is None else [*plan_lines(checked.plan)]
     if checked.processes:
         lines.append(f"Processes on which the batch can be cut: {', '.join(map(str, checked.processes))}.")
-    for part, (number, longest) in (checked.prompt_tokens or {}).items():
+    for part, (number, longest) in checked.prompt_tokens.items():
         lines.append(f"Prompts of data.{part}: at most {longest:,} tokens (of {number:,} that were tokenized).")
-    for way, estimate in (checked.memory or {}).items():
+    for way, estimate in checked.memory.items():
         largest_first = sorted(estimate.terms, key=lambda term: -term.bytes)
         terms = ", ".join(f"{term.name} {in_gib(term.bytes)}" for term in largest_first)
         lines.append(_wrapped(f"Memory, an estimate ({way}): {in_gib(estimate.peak)}: {terms}."))
-    lines += ["", *(_wrapped(str(finding)) for finding in checked.findings)] if checked.findings else []
-    if checked.not_checked:
-        lines.append(f"What else is in {', '.join(checked.not_checked)} is not checked yet.")
-    counts = [sum(finding.severity == kind for finding in checked.findings) for kind in SEVERITIES]
+    lines += ["", *(_wrapped(_line(problem)) for problem in checked.problems)] if checked.problems else []
+    counts = [sum(problem.severity == kind for problem in checked.problems) for kind in SEVERITIES]
     counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, SEVERITIES, strict=True))
     return "\n".join([*lines, "", f"{path}: {counted}."])
 
@@ -36,17 +35,18 @@ def json_report(checked: Checked, path: str) -> str:
     """The same as one JSON object; its schema is in `evenkeel check`."""
     memory = {
         way: {"peak_bytes": estimate.peak, "terms": [asdict(term) for term in estimate.terms]}
-        for way, estimate in (checked.memory or {}).items()
+        for way, estimate in checked.memory.items()
     }
     tokens = {
-        part: {"tokenized": number, "longest": longest}
-        for part, (number, longest) in (checked.prompt_tokens or {}).items()
+        part: {"tokenized": number, "longest": longest} for part, (number, longest) in checked.prompt_tokens.items()
     }
+    problems = [
+        {"severity": each.severity, "key": each.key, "code": each.code, "text": str(each)} for each in checked.problems
+    ]
     record = {
         "config": path,
         "ok": not checked.errors,
-        "findings": [asdict(finding) for finding in checked.findings],
-        "not_checked": checked.not_checked,
+        "problems": problems,
         "code": [asdict(each) for each in checked.code],
         "plan": None if checked.plan is None else asdict(checked.plan),
         "possible_processes": checked.processes,
@@ -57,13 +57,14 @@ def json_report(checked: Checked, path: str) -> str:
 
 
 def brief_lines(checked: Checked) -> Iterator[str]:
-    """The plan, and every warning; of the notes their number."""
+    """The plan, and every warning."""
     if checked.plan is not None:
         yield from plan_lines(checked.plan)
-    notes = [finding for finding in checked.findings if finding.severity == "note"]
-    yield from (str(finding) for finding in checked.findings if finding.severity == "warning")
-    if notes:
-        yield f"{len(notes)} more note{'s' * (len(notes) > 1)}: evenkeel check with the same arguments lists them."
+    yield from (_line(problem) for problem in checked.problems if problem.severity == "warning")
+
+
+def _line(problem: Problem) -> str:
+    return f"{problem.severity}: {problem}"
 
 
 def _wrapped(text: str) -> str:

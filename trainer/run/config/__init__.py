@@ -2,8 +2,7 @@
 
 from evenkeel.trainer.run.config.batch_plan import BatchPlan, batch_plan
 from evenkeel.trainer.run.config.data_section import Columns, Source
-from evenkeel.trainer.run.config.loading import load_config, load_tolerantly, local_path
-from evenkeel.trainer.run.config.problems import ConfigError, Origin, Problem
+from evenkeel.trainer.run.config.loading import load_config, local_path
 from evenkeel.trainer.run.config.schema import Reward, RunConfig
 from evenkeel.trainer.run.config.trl_config import (
     evaluation_arguments,
@@ -16,9 +15,6 @@ from evenkeel.trainer.run.config.trl_config import (
 __all__ = [
     "BatchPlan",
     "Columns",
-    "ConfigError",
-    "Origin",
-    "Problem",
     "Reward",
     "RunConfig",
     "Source",
@@ -26,7 +22,6 @@ __all__ = [
     "evaluation_arguments",
     "grpo_config",
     "load_config",
-    "load_tolerantly",
     "local_path",
     "lora_config",
     "planned_config",

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenkeel.trainer.run.config.problems import config_error
-from evenkeel.trainer.run.config.schema import RunConfig
+from evenkeel.trainer.run.config.schema import BATCH_WORDS, RunConfig
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
 
+_CUT = ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
 _MOST_TRIED = 10**6
 """Largest number of divisors of a rollout batch that are tried to name the sizes nearest to a wrong one."""
 
@@ -63,7 +64,7 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
     """The batch arithmetic of ``config`` on ``world_size`` processes.
 
     Raises:
-        ConfigError: the run asks for another number of processes, or a rollout cannot be cut into whole groups,
+        Refusal: the run asks for another number of processes, or a rollout cannot be cut into whole groups,
             micro-batches and updates; the message holds the numbers and the nearest ones that work.
     """
 
@@ -78,6 +79,12 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
     microbatch = per_device * world_size
     named = f"the {microbatch} sequences of a micro-batch ({per_device} on each of {world_size} ranks)"
     prompts, update = config.algorithm.prompts_per_rollout, config.algorithm.sequences_per_update
+    if (prompts is None) != (update is None):
+        missing, other = [f"algorithm.{name}" for name in BATCH_WORDS][:: 1 if prompts is None else -1]
+        raise config_error("cut-by-half", other, "does not cut a batch alone.", f"Give {missing} too.")
+    if twice := [name for name in _CUT if prompts is not None and config.trl.get(name) is not None]:
+        what = "cuts the batch that algorithm.prompts_per_rollout cuts."
+        raise config_error("cut-twice", f"trl.{twice[0]}", what, "Delete one of the two.")
     if prompts is not None and update is not None:
         rollout = prompts * generations
         if rollout % microbatch:

@@ -78,7 +78,7 @@ def check_kind(tree: Node, wanted: FileKind) -> None:
     """Refuse a file of another kind than ``wanted``.
 
     Raises:
-        ConfigError: one problem, which names the kind and where the file belongs.
+        Refusal: one problem, which names the kind and where the file belongs.
     """
     keys, file = tree.value.keys(), tree.origin.source
     for kind in () if wanted.has(keys) else (RUN, SWEEP, *OTHER_KINDS):

@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Collection, Mapping
+from typing import get_args
 
-from evenkeel.trainer.run.config.trackers import TRACKERS
+from evenkeel.trainer.run.config.trackers import TrackerName
 
 IN_ANOTHER_SECTION = {
     "output_dir": "Write `output_dir:` at the top level.",
@@ -78,7 +79,7 @@ def advice_for(section: str, key: str, fields: Mapping[str, Collection[str]], ki
         fields: dotted section → its keys.
         kinds: name of a built-in strategy → its kind.
     """
-    if section == "logging" and key in TRACKERS:
+    if section == "logging" and key in get_args(TrackerName):
         return f"Write `report_to: [{key}]`."
     if section.startswith("data.") and key in _COLUMNS:
         return "Columns are named in the source's columns: `columns: {prompt: …, reference: …}`."

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenkeel.errors import suggest
+from evenkeel.errors import COMMAND_LINE, Problem, Refusal, suggest
 from evenkeel.trainer.run.config.file_kinds import RUN, check_kind
-from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem, config_error
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.shipped import CONFIGS
 from evenkeel.trainer.run.config.yaml_document import Node, read_file, read_value
 
@@ -24,7 +24,7 @@ def layered(path: Path, overrides: Sequence[str]) -> Node:
     """The merged tree of a file, the one base that it may extend, and the overrides in their order.
 
     Raises:
-        ConfigError: a file cannot be read, the base extends another, or overrides are malformed (all are reported).
+        Refusal: a file cannot be read, the base extends another, or overrides are malformed (all are reported).
     """
     tree = read_file(path)
     check_kind(tree, RUN)
@@ -33,10 +33,10 @@ def layered(path: Path, overrides: Sequence[str]) -> Node:
     for override in overrides:
         try:
             tree = overridden(tree, override)
-        except ConfigError as error:
+        except Refusal as error:
             problems.extend(error.problems)
     if problems:
-        raise ConfigError(problems)
+        raise Refusal(problems=problems)
     return tree
 
 
@@ -44,7 +44,7 @@ def extended(tree: Node) -> Node:
     """The tree over the one base that its ``extends`` names, by the rule at the top of this file.
 
     Raises:
-        ConfigError: there is no such file, it cannot be read, or it extends another.
+        Refusal: there is no such file, it cannot be read, or it extends another.
     """
     extends = tree.child("extends")
     if extends is None:
@@ -89,7 +89,7 @@ def overridden(tree: Node, override: str) -> Node:
     """The tree with one ``dotted.key=value`` laid over it; the value is read as YAML 1.2.
 
     Raises:
-        ConfigError: there is no ``=``, a key is empty, the value is missing or not YAML, or the path runs through a
+        Refusal: there is no ``=``, a key is empty, the value is missing or not YAML, or the path runs through a
             value that is not a mapping or beyond the end of a list.
     """
     path, equals, text = override.partition("=")

@@ -7,17 +7,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config.layers import layered
-from evenkeel.trainer.run.config.problems import ConfigError, Problem, raise_all
+from evenkeel.trainer.run.config.problems import raise_all
 from evenkeel.trainer.run.config.rules import conflicts
 from evenkeel.trainer.run.config.schema import RunConfig
 from evenkeel.trainer.run.config.section import expanded
 from evenkeel.trainer.run.config.shipped import CONFIGS
 from evenkeel.trainer.run.config.wording import problems_of
 from evenkeel.trainer.run.config.yaml_document import Node
-
-_ROUNDS = 3
-"""Correcting one error may reveal another, so a file is validated up to so many times."""
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_only: bool = False) -> RunConfig:
@@ -30,46 +28,11 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_o
     directory. With ``evaluation_only`` the file needs no rows to train on, and held-out rows instead.
 
     Raises:
-        ConfigError: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
+        Refusal: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
             not looked at before the YAML of every layer can be read.
     """
     tree, data = _read(Path(path), overrides)
     return _validated(tree, data, evaluation_only=evaluation_only)
-
-
-def load_tolerantly(path: str | Path, overrides: Sequence[str] = ()) -> tuple[RunConfig | None, list[Problem]]:
-    """The run without the settings that are wrong, and what is wrong with them; no run where too little remains."""
-    try:
-        tree, data = _read(Path(path), overrides)
-    except ConfigError as error:
-        return None, [*error.problems]
-    problems: list[Problem] = []
-    removed: set[str] = set()
-    for _ in range(_ROUNDS):
-        try:
-            return _validated(tree, data), problems
-        except ConfigError as error:
-            # what was removed is reported as missing in the next round
-            problems += [each for each in error.problems if each not in problems and each.path not in removed]
-            removed |= {problem.path for problem in error.problems}
-            found = [_removed(data, problem.path.split(".")) for problem in error.problems]
-            if not all(found):
-                break
-    return None, problems
-
-
-def _removed(data: Any, keys: Sequence[str]) -> bool:
-    """Delete the place ``keys`` from ``data``; whether it was there."""
-    *above, last = keys
-    for key in above:
-        if isinstance(data, list):
-            data = data[int(key)] if key.isdecimal() and int(key) < len(data) else None
-        else:
-            data = data.get(key) if isinstance(data, dict) else None
-    found = isinstance(data, dict) and last in data
-    if found:
-        del data[last]
-    return found
 
 
 def _read(path: Path, overrides: Sequence[str]) -> tuple[Node, dict[str, Any]]:
@@ -93,7 +56,7 @@ def _validated(tree: Node, data: dict[str, Any], *, evaluation_only: bool = Fals
             raise_all(conflicts(data, trains=not evaluation_only))
         except ValidationError as contradictory:
             problems.extend(problem for problem in problems_of(contradictory, tree) if problem not in problems)
-        raise ConfigError(problems) from None
+        raise Refusal(problems=problems) from None
 
 
 def local_path(name: str, *folders: Path) -> Path | None:

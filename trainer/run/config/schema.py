@@ -11,7 +11,7 @@ from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer.evaluation.decoding import Decoding, decodings
 from evenkeel.trainer.run.config.data_section import DataSection
 from evenkeel.trainer.run.config.problems import problem, raise_all
-from evenkeel.trainer.run.config.rules import BATCH_WORDS, conflicts
+from evenkeel.trainer.run.config.rules import conflicts
 from evenkeel.trainer.run.config.section import (
     Count,
     LocalPath,
@@ -38,6 +38,7 @@ from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.step.options import Engine, Speed
 
 DEFAULT_SEED = 42  # TRL's
+BATCH_WORDS = ("prompts_per_rollout", "sequences_per_update")
 
 
 class ModelSection(Section):
@@ -47,7 +48,7 @@ class ModelSection(Section):
     """A folder or a hub id."""
     revision: Text | None = None
     """Branch, tag or commit of a hub id."""
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] | None = None
+    dtype: Literal["auto", "float32", "bfloat16"] | None = None
     """Of the weights; ``null`` = as TRL loads them. What is computed in is said by ``trl.bf16`` and ``trl.fp16``."""
     attn_implementation: Text | None = None
     """As transformers names it: ``sdpa``, ``eager``, ``flash_attention_2``; ``null`` = its choice."""

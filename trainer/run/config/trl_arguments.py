@@ -32,6 +32,7 @@ from evenkeel.trainer.run.config.section import finite, not_finite
 from evenkeel.trainer.run.config.yaml_document import scalar
 
 CHOICES = {
+    "task_type": ("CAUSAL_LM",),
     "loss_type": ("grpo", "dapo", "dr_grpo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
     "importance_sampling_level": ("token", "sequence"),
     "vllm_mode": ("server", "colocate"),
@@ -48,9 +49,10 @@ REASONS = {
 }
 
 _RANGES: tuple[tuple[Any, str], ...] = (
+    (Field(gt=0, lt=1), "learning_rate"),
     (
         Field(gt=0),
-        "learning_rate num_train_epochs adam_epsilon logging_steps save_steps temperature repetition_penalty epsilon "
+        "num_train_epochs adam_epsilon logging_steps save_steps temperature repetition_penalty epsilon "
         "epsilon_high delta sapo_temperature_neg sapo_temperature_pos vllm_server_timeout "
         "vllm_importance_sampling_clip_max",
     ),

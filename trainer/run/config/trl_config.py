@@ -26,7 +26,7 @@ def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
     off, as ``logging`` says what is shown.
 
     Raises:
-        ConfigError: impossible batch arithmetic, or TRL refuses a combination of arguments.
+        Refusal: impossible batch arithmetic, or TRL refuses a combination of arguments.
     """
     from trl import GRPOConfig
 
@@ -73,7 +73,7 @@ def evaluation_arguments(config: RunConfig, output_dir: str) -> "GRPOConfig":
     transformers; without such a device, on the CPU in the model's own precision.
 
     Raises:
-        ConfigError: TRL refuses a combination of arguments.
+        Refusal: TRL refuses a combination of arguments.
     """
     import torch
     from trl import GRPOConfig
@@ -134,7 +134,7 @@ def quantization_config(config: RunConfig) -> Any:
     """``model.quantization`` as transformers' configuration; ``None`` where nothing is quantized.
 
     Raises:
-        ConfigError: bitsandbytes is not installed.
+        Refusal: bitsandbytes is not installed.
     """
     if config.model.quantization is None:
         return None

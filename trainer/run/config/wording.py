@@ -10,11 +10,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from evenkeel.errors import closest, suggest
+from evenkeel.errors import Problem, closest, suggest
 from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer.run.config.data_section import Source
 from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION, OTHERWISE, advice_for, meant_by
-from evenkeel.trainer.run.config.problems import Problem
 from evenkeel.trainer.run.config.schema import RunConfig
 from evenkeel.trainer.run.config.trl_arguments import (
     REASONS,
@@ -80,11 +79,11 @@ def problems_of(error: ValidationError, tree: Node, model: type[BaseModel] = Run
                 break
             origin, found = inside.origin, inside
         code, what, instead = _words(place, details, model)
-        problems.append(Problem(".".join(map(str, place)), what, instead, origin, code=code))
+        problems.append(Problem(place, what, instead, origin, code=code))
     for section, number in unknown.items():
         if number > _MOST_LISTED:
             what = f"{number - _MOST_LISTED:,} more keys here are unknown, and nothing else is looked at."
-            problems.append(Problem(".".join(map(str, section)), what, "", tree.origin, code="unknown-key"))
+            problems.append(Problem(section, what, "", tree.origin, code="unknown-key"))
     return sorted(problems, key=lambda each: (each.origin.source, each.origin.line or 0) if each.origin else ("", 0))
 
 

@@ -20,7 +20,8 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode
 from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.tag import Tag
 
-from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Origin, Problem, config_error
+from evenkeel.errors import COMMAND_LINE, Origin, Problem, Refusal
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.record.files import file_fault
 
 DEEPEST = 64
@@ -87,7 +88,7 @@ def read_file(path: Path) -> Node:
     """The mapping that a YAML file holds.
 
     Raises:
-        ConfigError: the file cannot be read, is not YAML, is empty or not a mapping, or writes a key twice.
+        Refusal: the file cannot be read, is not YAML, is empty or not a mapping, or writes a key twice.
     """
     origin = Origin(str(path), None, path.parent)
     if fault := file_fault(path, MOST_BYTES):
@@ -115,7 +116,7 @@ def read_value(text: str, path: str) -> Node:
     """The value of an override ``path=text`` given on the command line, read by the same rules as a file.
 
     Raises:
-        ConfigError: the text is not a YAML value.
+        Refusal: the text is not a YAML value.
     """
     return _parse(text, COMMAND_LINE, path)
 
@@ -162,11 +163,11 @@ def _parse(text: str, origin: Origin, path: str = "") -> Node:
         instead = "Check the indentation, the brackets and the quotes around there."
         raise config_error("not-yaml", path, f"this is not YAML: {reason}.", instead, place) from None
     if reader.problems:
-        raise ConfigError(reader.problems)
+        raise Refusal(problems=reader.problems)
     return node
 
 
-def _too_deep(path: str, origin: Origin) -> ConfigError:
+def _too_deep(path: str, origin: Origin) -> Refusal:
     what = f"mappings and lists are nested more than {DEEPEST} levels deep, and no setting is."
     instead = "Look for an opening bracket that is repeated or never closed."
     return config_error("too-deep", path.split(".")[0], what, instead, origin)
@@ -186,7 +187,7 @@ class _Reader:
         """Our node for ruamel's; ``origin`` is the line of its key, or of the value itself at the root.
 
         Raises:
-            ConfigError: it is nested too deep, or repeated too often; at once, as reading on could take for ever.
+            Refusal: it is nested too deep, or repeated too often; at once, as reading on could take for ever.
         """
         if id(composed) in self._open:
             self._refuse("alias-of-itself", path, origin, "an alias names a value that contains it.", "Write it out.")
@@ -246,7 +247,7 @@ class _Reader:
         return Origin(self.origin.source, composed.start_mark.line + 1, self.origin.folder)
 
     def _refuse(self, code: str, path: str, origin: Origin, what: str, instead: str) -> None:
-        self.problems.append(Problem(path, what, instead, origin, code=code))
+        self.problems.append(Problem(tuple(path.split(".")) if path else (), what, instead, origin, code=code))
 
 
 def _joined(path: str, key: str) -> str:

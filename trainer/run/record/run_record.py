@@ -48,7 +48,7 @@ class RunRecord:
         """The resolved configuration.
 
         Raises:
-            ConfigError: it is absent or damaged.
+            Refusal: it is absent or damaged.
         """
         return load_config(self.path / CONFIG)
 

@@ -12,7 +12,6 @@ from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.fairness import check_fair
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, plans_of
-from evenkeel.trainer.run.config import ConfigError
 from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 
@@ -59,7 +58,7 @@ def test_steps_that_cannot_be_halved_are_refused_with_the_way_out(tmp_path: Path
 algorithm: {sequences_per_update: 64}
 trl: {per_device_train_batch_size: 64, max_steps: 50, save_steps: 26, warmup_steps: 3}
 """
-    with pytest.raises(ConfigError) as refusal:
+    with pytest.raises(Refusal) as refusal:
         plans(tmp_path, {"one_step": {"algorithm.sequences_per_update": 128}}, base)
     assert "trl.warmup_steps: is 3 in the base file" in str(refusal.value)
     assert "'one_step' would need 1.5. Write a multiple of 2 in the base file." in str(refusal.value)
@@ -79,7 +78,7 @@ UNFAIR = [
 
 @pytest.mark.parametrize(("settings", "expected", "allowed"), UNFAIR, ids=[str(case[0]) for case in UNFAIR])
 def test_what_spoils_the_comparison_is_refused_unless_named(tmp_path, settings, expected, allowed):
-    with pytest.raises(ConfigError) as refusal:
+    with pytest.raises(Refusal) as refusal:
         plans(tmp_path, {"other": settings})
     assert expected in str(refusal.value)
     assert "the baseline 'grpo'" in str(refusal.value)
@@ -92,7 +91,7 @@ def test_what_a_comparison_is_about_may_differ(tmp_path: Path):
 
 
 def test_an_allowance_for_nothing_is_refused(tmp_path: Path):
-    with pytest.raises(ConfigError, match=r"line \d+: unfair: names 'data', in which no variant differs"):
+    with pytest.raises(Refusal, match=r"line \d+: unfair: names 'data', in which no variant differs"):
         plans(tmp_path, {"lopti": LOPTI}, unfair=["data"])
 
 

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.cells import cells_of, override_value
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.schema import LocalExecution, Sweep
-from evenkeel.trainer.run.config import ConfigError, load_config
+from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.layers import overridden
 from evenkeel.trainer.run.config.yaml_document import Node, write
 from tests.paths import ROOT
@@ -94,7 +95,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("changes", "expected"), REFUSALS, ids=[str(case[0]) for case in REFUSALS])
 def test_what_cannot_work_is_refused_at_its_line(tmp_path: Path, changes: dict[str, Any], expected: str):
-    with pytest.raises(ConfigError) as refusal:
+    with pytest.raises(Refusal) as refusal:
         load_sweep(sweep_file(tmp_path, **changes))
     assert expected in str(refusal.value)
     assert "compare.yaml" in str(refusal.value)
@@ -104,9 +105,9 @@ def test_what_cannot_work_is_refused_at_its_line(tmp_path: Path, changes: dict[s
 
 def test_a_wrong_word_hides_nothing_that_is_wrong_elsewhere(tmp_path: Path):
     variants = {"grpo": {}, "a,b": {"trl.learning_rate": 1e-6, "seed": 3}}
-    with pytest.raises(ConfigError) as refusal:
+    with pytest.raises(Refusal) as refusal:
         load_sweep(sweep_file(tmp_path, baseline="grp", seeds=[0, 0], variants=variants, executer={}))
-    found = [problem.path for problem in refusal.value.problems]
+    found = [problem.key for problem in refusal.value.problems]
     assert found == ["baseline", "seeds", "variants.a,b", "variants.a,b.seed", "executer"]
 
 
@@ -126,7 +127,7 @@ def test_cells_are_variants_by_points_by_seeds(tmp_path: Path):
 
 def test_two_points_of_one_name_are_refused(tmp_path: Path):
     sweep, _ = load_sweep(sweep_file(tmp_path, grid={"trl.loss_type": ["a b", "a/b"]}))
-    with pytest.raises(ConfigError, match="two cells would be named grpo,loss_type=a_b-s0"):
+    with pytest.raises(Refusal, match="two cells would be named grpo,loss_type=a_b-s0"):
         cells_of(sweep)
 
 
@@ -168,9 +169,9 @@ def test_every_cell_of_a_sweep_that_ships_is_a_run(path: Path, tmp_path: Path):
     """Of branches, whose parents are runs that do not ship, as if they began where the parents do."""
     settings = YAML(typ="safe").load(path)
     if settings.pop("from", None):
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(Refusal) as caught:
             load_sweep(path)
-        assert [found.path for found in caught.value.problems] == ["from"]
+        assert [found.key for found in caught.value.problems] == ["from"]
         begun = load_sweep(path.with_stem(path.stem.replace("branches", "parents")))[0]
         path = tmp_path / path.name
         path.write_text(write({**settings, "config": begun.config, "seeds": begun.seeds}))

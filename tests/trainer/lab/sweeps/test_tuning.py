@@ -22,7 +22,6 @@ from evenkeel.trainer.lab.sweeps.tuning import (
     provisional_settings,
     tuning_stage,
 )
-from evenkeel.trainer.run.config import ConfigError
 from evenkeel.trainer.run.config.yaml_document import Node, write
 from tests.paths import ROOT
 
@@ -83,7 +82,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("changes", "expected"), REFUSALS, ids=[case[1] for case in REFUSALS])
 def test_what_would_not_be_a_fair_tuning_is_refused(tmp_path: Path, changes: dict[str, Any], expected: str):
-    with pytest.raises(ConfigError) as refusal:
+    with pytest.raises(Refusal) as refusal:
         load_sweep(sweep_file(tmp_path, **changes))
     assert expected in str(refusal.value)
 

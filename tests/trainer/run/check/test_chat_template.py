@@ -10,7 +10,7 @@ import trl
 from jinja2 import TemplateError
 from transformers import AutoTokenizer
 
-from evenkeel.trainer.run.check.chat_template import left_out, missing_cue
+from evenkeel.trainer.run.check.prompts import left_out, missing_cue
 
 TEMPLATES = sorted((Path(trl.__file__).parent / "chat_templates").glob("*.jinja"))
 PROMPT = [{"role": "system", "content": "Be brief.\n\nAlways."}, {"role": "user", "content": "What  is <b> 2 + 2?\n"}]

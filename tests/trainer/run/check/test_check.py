@@ -1,7 +1,6 @@
 """What a check says of a whole run: the plan, all findings at once, JSON, and the same before training."""
 
 import json
-import shutil
 import socket
 import sys
 import time
@@ -16,10 +15,10 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.command.check import main
 from evenkeel.trainer.command.train import main as train
 from evenkeel.trainer.run.check.check import checked
-from evenkeel.trainer.run.check.lengths import chosen_rows
 from evenkeel.trainer.run.check.model import model_settings, skeleton_of
 from evenkeel.trainer.run.check.plan import plan_lines
-from evenkeel.trainer.run.config import load_config, load_tolerantly
+from evenkeel.trainer.run.check.prompts import chosen_rows
+from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.tokenizer import load_tokenizer, use_offline_mode
 from tests.trainer.run.check.mistakes.workshop import make_workshop
 
@@ -59,38 +58,47 @@ def test_a_batch_is_cut_on_other_numbers_of_processes(workshop: Path):
     assert {*(result.memory or {})} == {"ddp", "zero1", "zero2", "zero3", "fsdp2"}
 
 
-def test_what_is_wrong_in_five_places_is_said_at_once(workshop: Path):
+def test_what_is_wrong_in_five_parts_is_said_at_once(workshop: Path):
     overrides = [
-        "trl.learning_rte=1e-6",
         "data.train.path=data/twice.jsonl",
         "rewards.0.weight=0.0",
         "output_dir=/proc/run",
-        "model.lora={rank: 4}",
+        "model.name_or_path=models/tinny",
         "algorithm.advantage=grop",
     ]
     result = run_of(workshop, *overrides)
-    found = [(each.severity, each.code) for each in result.findings if each.severity != "note"]
+    found = [(each.severity, each.code) for each in result.problems if each.severity != "note"]
     assert sorted(found) == [
-        ("error", "all-weights-zero"),
+        ("error", "no-model-folder"),
+        ("error", "no-positive-weight"),
         ("error", "output-dir-not-writable"),
-        ("error", "unknown-key"),
-        ("error", "unknown-key"),
         ("error", "unknown-name"),
         ("warning", "repeated-prompts"),
     ]
-    said = "\n".join(map(str, result.findings))
-    for value in ("learning_rate?", "/proc", "r?", "grpo?"):
+    said = "\n".join(map(str, result.problems))
+    for value in ("/proc", "tiny?", "grpo?"):
         assert value in said
-    assert result.not_checked == ("model", "trl")
+
+
+def test_wrong_keys_are_said_at_once_and_nothing_else(workshop: Path):
+    found = run_of(workshop, "trl.learning_rte=1e-6", "model.lora={rank: 4}", "rewards.0.weight=0.0").problems
+    assert [(each.key, each.code) for each in found] == [
+        ("model.lora.rank", "unknown-key"),
+        ("trl.learning_rte", "unknown-key"),
+    ] or [(each.key, each.code) for each in found] == [
+        ("trl.learning_rte", "unknown-key"),
+        ("model.lora.rank", "unknown-key"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "named"),
     [
-        ("learning_rate: 1e-4", "learning_rate: 5", 13, "trl.learning_rate = 5"),
-        ("learning_rate: 1e-4", "optim_args: damping=1", 13, "trl.optim_args = 'damping=1'"),
+        ("learning_rate: 1e-4", "learning_rate: 5", 13, "trl.learning_rate"),
+        ("learning_rate: 1e-4", "optim_args: wide", 13, "trl.optim_args"),
+        ("save_steps: 2", "save_only_model: true", 19, "trl.save_only_model"),
         ("algorithm: {", "algorithm: {advantage: nope, ", 7, "advantage 'nope'"),
-        ("exact_match", "nope", 5, "verifier 'nope'"),
+        ("exact_match", "nope", 6, "verifier 'nope'"),
         ("held_out", "none", 2, "none.jsonl"),
     ],
 )
@@ -98,30 +106,14 @@ def test_a_finding_names_where_it_is_written(workshop: Path, old: str, new: str,
     """The line of the key; of its section where the text names none; and the command line of an override."""
     file = workshop / "written.yaml"
     file.write_text((workshop / "run.yaml").read_text().replace(old, new))
-    (finding,) = [each for each in checked(str(file), [], processes=None).findings if named in each.text]
-    assert finding.text.startswith(f"{file}, line {line}: ")
-
-
-def test_an_override_is_named_as_one(workshop: Path):
-    (finding,) = run_of(workshop, "trl.optim_args='damping=1'").errors
-    assert finding.code == "unread-optimizer-arguments"
-    assert finding.text.startswith("command line: trl.optim_args = 'damping=1'")
+    (finding,) = [each for each in checked(str(file), [], processes=None).problems if named in str(each)]
+    assert str(finding).startswith(f"{file}, line {line}: ")
 
 
 def test_nothing_is_said_of_the_file_for_a_variable_of_the_environment(workshop: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("WANDB_PROJECT", "a/b")
-    found = run_of(workshop, "logging={report_to: [wandb]}").findings
-    (said,) = [each.text for each in found if "WANDB_" in each.text]
-    assert said.startswith("WANDB_PROJECT = 'a/b' ")
-
-
-def test_settings_that_are_wrong_are_taken_out_and_the_rest_is_read(workshop: Path):
-    config, problems = load_tolerantly(workshop / "run.yaml", ["trl.beta=x", "evaluation.batch_size=0"])
-    assert config is not None
-    assert "beta" not in config.trl
-    assert config.evaluation.batch_size == 32
-    assert len(problems) == 2
-    assert load_tolerantly(workshop / "run.yaml", ["model.name_or_path=null"])[0] is None
+    monkeypatch.setenv("EVENKEEL_OFF", "compakt")
+    (said,) = run_of(workshop).errors
+    assert str(said).startswith("EVENKEEL_OFF = compakt")
 
 
 def test_json_holds_what_its_schema_names(workshop: Path, capsys: pytest.CaptureFixture[str]):
@@ -131,8 +123,7 @@ def test_json_holds_what_its_schema_names(workshop: Path, capsys: pytest.Capture
     assert {*record} == {
         "config",
         "ok",
-        "findings",
-        "not_checked",
+        "problems",
         "code",
         "plan",
         "possible_processes",
@@ -140,8 +131,8 @@ def test_json_holds_what_its_schema_names(workshop: Path, capsys: pytest.Capture
         "memory_estimate",
     }
     assert record["ok"] is False
-    assert {*record["findings"][0]} == {"severity", "topic", "code", "text"}
-    assert record["findings"][0]["code"] == "all-weights-zero"
+    assert {*record["problems"][0]} == {"severity", "key", "code", "text"}
+    assert record["problems"][0]["code"] == "no-positive-weight"
     assert record["prompt_tokens"]["train"] == {"tokenized": 8, "longest": 6}  # user a 1 a 2 assistant
     ddp = record["memory_estimate"]["ddp"]
     assert {*ddp["terms"][0]} == {"name", "bytes", "phase", "arithmetic"}
@@ -158,15 +149,15 @@ def test_code_is_named_before_it_runs_and_without_it_the_rest_is_checked(
     (tmp_path / "strangers" / "parts.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     named = ["rewards.0.verifier=strangers.parts:judge", "algorithm.token_weight={name: 'strangers:weigh'}"]
-    run = [str(workshop / "run.yaml"), *named, "trl.learning_rate=5"]
+    run = [str(workshop / "run.yaml"), *named, "data.train.path=data/twice.jsonl"]
     assert main([*run, "--no-code"]) == 0
     said = capsys.readouterr().out
     assert f"strangers.parts:judge ({tmp_path / 'strangers' / 'parts.py'}): command line, rewards.0.verifier" in said
     assert "Prompts of data.train: at most 6 tokens" in said
     result = checked(run[0], run[1:], processes=None, runs_code=False)
-    found = [(each.severity, each.code, each.topic) for each in result.findings]
-    assert ("warning", "large-learning-rate", "trl") in found
-    assert [topic for _, code, topic in found if code == "code-not-run"] == ["rewards", "algorithm"]
+    found = [(each.severity, each.code, each.key) for each in result.problems]
+    assert ("warning", "repeated-prompts", "data.train") in found
+    assert [key for _, code, key in found if code == "code-not-run"] == ["rewards", "algorithm"]
     imported: list[bool] = []
     (tmp_path / "strangers" / "__init__.py").write_text("")
     checked(run[0], run[1:], processes=None, on_code=lambda code: imported.append("strangers" in sys.modules))
@@ -176,9 +167,9 @@ def test_code_is_named_before_it_runs_and_without_it_the_rest_is_checked(
 def test_many_unknown_keys_are_a_few_lines(workshop: Path):
     keys = "".join(f"  key_{number}: 1\n" for number in range(2000))
     (workshop / "many.yaml").write_text((workshop / "run.yaml").read_text().replace("trl:\n", f"trl:\n{keys}"))
-    findings = checked(str(workshop / "many.yaml"), [], processes=None).findings
-    assert len(findings) == 21
-    assert "1,980 more keys" in findings[-1].text or "1,980 more keys" in findings[0].text
+    problems = checked(str(workshop / "many.yaml"), [], processes=None).problems
+    assert len(problems) == 21
+    assert "1,980 more keys" in str(problems[-1]) or "1,980 more keys" in str(problems[0])
 
 
 def record_parameters(workshop: Path) -> int:
@@ -191,7 +182,6 @@ def test_the_right_run_ends_with_status_zero(workshop: Path, capsys: pytest.Capt
     assert main([str(workshop / "run.yaml"), "--device-memory", "80"]) == 0
     said = capsys.readouterr().out
     assert "0 errors, 0 warnings" in said
-    assert "80.0 GiB" in said
 
 
 def test_a_number_of_processes_that_is_none_is_refused(workshop: Path, capsys: pytest.CaptureFixture[str]):
@@ -209,7 +199,7 @@ def test_training_is_refused_for_an_error_before_anything_is_written(
     assert train([str(workshop / "run.yaml"), output, "data.train.path=data/long.jsonl", "rewards.0.weight=0.0"]) == 2
     said = capsys.readouterr().err
     assert "context of 128" in said
-    assert "weight: 0" in said
+    assert "rewards.0.weight" in said
     assert not (tmp_path / "run").exists()
 
 
@@ -247,25 +237,15 @@ def test_a_wrong_id_is_answered_at_once_without_network(
     use_offline_mode.cache_clear()
 
 
-def test_a_model_whose_shards_are_not_all_there(workshop: Path, tmp_path: Path):
-    folder = shutil.copytree(workshop / "models" / "tiny", tmp_path / "model")
-    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
-    (finding,) = run_of(workshop, f"model.name_or_path={folder}").errors
-    assert finding.code == "missing-weight-files"
-    assert "1 of its 2 weight files, first model-00002-of-00002" in finding.text
-
-
 @pytest.mark.skipif(find_spec("deepspeed") is None, reason="the extra deepspeed is not installed")
 def test_the_shape_of_a_model_needs_no_weights_under_zero_3_either(tiny_model: Path, workshop: Path):
     from transformers.integrations.deepspeed import HfDeepSpeedConfig, is_deepspeed_zero3_enabled
 
     config = load_config(workshop / "run.yaml")
     settings = model_settings(config)
-    plain = sum(parameter.numel() for parameter in skeleton_of(config, settings).parameters())
+    plain = sum(parameter.numel() for parameter in skeleton_of(settings).parameters())
     alive = HfDeepSpeedConfig({"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1})
-    divided = skeleton_of(config, settings)
+    divided = skeleton_of(settings)
     assert sum(parameter.numel() for parameter in divided.parameters()) == plain > 0
     assert is_deepspeed_zero3_enabled()  # as before, for the model that is trained
     del alive

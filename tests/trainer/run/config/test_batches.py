@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.trainer.run.config import ConfigError, RunConfig, batch_plan, grpo_config, lora_config
+from evenkeel.errors import Refusal
+from evenkeel.trainer.run.config import RunConfig, batch_plan, grpo_config, lora_config
 
 
 def run(trl: dict[str, object], **sections: object) -> RunConfig:
@@ -46,7 +47,7 @@ def test_a_plan_keeps_groups_and_updates_whole(
 ) -> None:
     config = in_words(prompts, update, per_device_train_batch_size=per_device, num_generations=generations)
     if (prompts * generations) % update or update % (per_device * world_size):
-        with pytest.raises(ConfigError):
+        with pytest.raises(Refusal):
             batch_plan(config, world_size)
         return
     plan = batch_plan(config, world_size)
@@ -69,7 +70,7 @@ def test_the_numbers_that_an_error_names_do_work(
     }
     try:
         batch_plan(run({**trl, name: value}), 2)
-    except ConfigError as error:
+    except Refusal as error:
         named = [int(number) for number in str(error).partition("Write ")[2].rstrip(".").split(" or ")]
         for number in named:
             batch_plan(run({**trl, name: number}), 2)
@@ -134,6 +135,10 @@ def test_the_numbers_that_an_error_names_do_work(
             "rollout-twice",
             "Delete one of the two.",
         ),
+        *(
+            (in_words(8, 16, **{name: 8}), 1, f"trl.{name}", "cut-twice", "Delete one of the two.")
+            for name in ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
+        ),
         (
             run({}, num_processes=8),
             2,
@@ -146,10 +151,10 @@ def test_the_numbers_that_an_error_names_do_work(
 def test_what_cannot_be_cut_names_the_nearest_numbers_that_can(
     config: RunConfig, world_size: int, path: str, code: str, instead: str
 ) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(Refusal) as caught:
         batch_plan(config, world_size)
     (problem,) = caught.value.problems
-    assert (problem.path, problem.code, problem.instead) == (path, code, instead)
+    assert (problem.key, problem.code, problem.instead) == (path, code, instead)
 
 
 CPU = {"use_cpu": True, "bf16": False}
@@ -194,7 +199,7 @@ def test_trl_generation_batch_size_and_seed_reach_trl(tmp_path: Path) -> None:
 
 def test_what_trl_refuses_is_a_configuration_error(tmp_path: Path) -> None:
     config = run({**CPU, "auto_find_batch_size": True}, output_dir=str(tmp_path))
-    with pytest.raises(ConfigError, match="auto_find_batch_size") as caught:
+    with pytest.raises(Refusal, match="auto_find_batch_size") as caught:
         grpo_config(config, world_size=1)
     assert caught.value.code == "refused-by-trl"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.trainer.run.config import ConfigError, Origin
+from evenkeel.errors import Origin, Refusal
 from evenkeel.trainer.run.config.layers import layered, merged, overridden
 from evenkeel.trainer.run.config.yaml_document import Node, write
 
@@ -65,7 +65,7 @@ def test_nothing_over_something_and_something_over_nothing_change_nothing(tree: 
 def test_an_override_changes_its_own_path_and_no_other(tree: Any, keys: list[str], value: int) -> None:
     try:
         result = overridden(node(tree), f"{'.'.join(keys)}={value}").plain()
-    except ConfigError:
+    except Refusal:
         return  # the path runs through a scalar or a list, which is refused below
     for key in keys[:-1]:
         others = {name: item for name, item in result.items() if name != key}
@@ -115,10 +115,10 @@ def test_an_override_reaches_into_a_list() -> None:
 )
 def test_a_malformed_override_is_refused(override: str, path: str, code: str) -> None:
     tree = node({"trl": {"beta": 0}, "rewards": [{"weight": 1}], "algorithm": {"advantage": "grpo"}})
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(Refusal) as caught:
         overridden(tree, override)
     (problem,) = caught.value.problems
-    assert (str(problem.origin), problem.path, problem.code) == ("command line", path, code)
+    assert (str(problem.origin), problem.key, problem.code) == ("command line", path, code)
 
 
 def saved(folder: Path, **files: Any) -> Path:
@@ -143,7 +143,7 @@ def test_the_origin_of_a_value_is_the_layer_that_wrote_it(tmp_path: Path) -> Non
 
 def test_all_malformed_overrides_are_reported_at_once(tmp_path: Path) -> None:
     run = saved(tmp_path, run={"trl": {}})
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(Refusal) as caught:
         layered(run, ["a", "b=", "c=1"])
     assert len(caught.value.problems) == 2
 
@@ -160,7 +160,7 @@ def test_all_malformed_overrides_are_reported_at_once(tmp_path: Path) -> None:
 )
 def test_a_base_that_cannot_be_extended_is_refused(tmp_path: Path, extends: Any, code: str, instead: str) -> None:
     run = saved(tmp_path, run={"extends": extends}, base={"a": 1}, child={"extends": "base.yaml"})
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(Refusal) as caught:
         layered(run, [])
     (problem,) = caught.value.problems
     assert (str(problem.origin), problem.code, problem.instead) == (f"{run}, line 1", code, instead)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.run.config import ConfigError, RunConfig, load_config
+from evenkeel.errors import Refusal
+from evenkeel.trainer.run.config import RunConfig, load_config
 
 PLACES = ("model.name_or_path", "data.train.path", "trl.deepspeed")
 
@@ -85,9 +86,9 @@ def test_what_is_written_is_from_the_current_directory(folder: Path, text: str, 
     [("$NOWHERE/x", "unset-variable"), ("~nobody0/x", "unknown-user"), ("a/${NO WHERE}", "unset-variable")],
 )
 def test_what_cannot_be_expanded_is_refused(folder: Path, place: str, text: str, code: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(Refusal) as caught:
         read(folder, place, text)
-    assert [(problem.path, problem.code) for problem in caught.value.problems] == [(place, code)]
+    assert [(problem.key, problem.code) for problem in caught.value.problems] == [(place, code)]
 
 
 def test_a_file_whose_name_has_a_dollar_is_read(folder: Path) -> None:

@@ -1,59 +1,24 @@
 """`logging.report_to`: every tracker of transformers, checked for being installed before a model is loaded."""
 
 import os
+from typing import get_args
 
 import pytest
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
-from evenkeel.trainer.run.check.packages import _trackers
-from evenkeel.trainer.run.config import ConfigError
-from evenkeel.trainer.run.config.trackers import TRACKERS
+from evenkeel.errors import Refusal
+from evenkeel.trainer.run.config.trackers import TrackerName
 from evenkeel.trainer.run.preflight import prepare_logging
 from tests.trainer.run.config.test_config import load
 
 
 def test_the_words_are_those_of_transformers():
-    assert TRACKERS.keys() == INTEGRATION_TO_CALLBACK.keys()
+    assert {*get_args(TrackerName)} == {*INTEGRATION_TO_CALLBACK}
 
 
 def test_a_tracker_as_a_key_is_told_where_it_goes(tmp_path):
-    with pytest.raises(ConfigError, match=r"report_to: \[mlflow\]"):
+    with pytest.raises(Refusal, match=r"report_to: \[mlflow\]"):
         load(tmp_path, "logging: {mlflow: true}\n")
-
-
-def test_what_is_not_installed_is_an_error_with_the_command(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("KUBEFLOW_TRAINER_SERVER_URL", raising=False)
-    monkeypatch.setattr(
-        "evenkeel.trainer.run.check.packages.find_spec", lambda module: "found" if module == "wandb" else None
-    )
-    monkeypatch.delenv("SWANLAB_MODE", raising=False)
-    findings = list(_trackers(["wandb", "swanlab", "comet_ml", "kubeflow"]))
-    found = [(each.severity, each.code) for each in findings]
-    assert sorted(found) == [
-        ("error", "tracker-not-installed"),
-        ("error", "tracker-not-installed"),
-        ("error", "tracker-without-server"),
-        ("note", "tracker-variable"),
-    ]
-    said = "\n".join(each.text for each in findings)
-    for value in (
-        "pip install 'swanlab<0.8'",
-        "pip install comet-ml",
-        "KUBEFLOW_TRAINER_SERVER_URL",
-        "SWANLAB_MODE=offline",
-    ):
-        assert value in said
-    assert not list(_trackers("none"))
-
-
-@pytest.mark.parametrize(("have", "taken"), [("0.7.20", True), ("0.8.0", False), ("0.10.3", False)])
-def test_a_version_that_the_callback_cannot_write_to_is_an_error(have: str, taken: bool, monkeypatch):
-    """swanlab 0.8 raises where transformers' callback asks whether a run is active."""
-    monkeypatch.setattr("evenkeel.trainer.run.check.packages.find_spec", lambda module: "found")
-    monkeypatch.setattr("evenkeel.trainer.run.check.packages.version", lambda package: have)
-    found = [each for each in _trackers(["swanlab"]) if each.severity == "error"]
-    assert [each.code for each in found] == ["tracker-version"] * (not taken)
-    assert all(have in each.text and "pip install 'swanlab<0.8'" in each.text for each in found)
 
 
 @pytest.mark.parametrize("mode", [None, "cloud"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.trainer.run.config import ConfigError
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config.yaml_document import read_file, read_value, write
 
 SCALARS = [
@@ -101,7 +101,7 @@ def doubling(levels: int, copies: int, form: str) -> str:
 def test_what_has_no_end_is_refused_at_once(tmp_path: Path, text: str) -> None:
     """Without the bounds the first of these take ten minutes and 2 GB, and the others end in a RecursionError."""
     (tmp_path / "run.yaml").write_text(text)
-    with pytest.raises(ConfigError):
+    with pytest.raises(Refusal):
         read_file(tmp_path / "run.yaml")
 
 
@@ -131,10 +131,10 @@ def test_a_file_that_is_no_configuration_is_refused_with_its_line(
 ) -> None:
     file = tmp_path / "run.yaml"
     file.write_text(text)
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(Refusal) as caught:
         read_file(file)
     (problem,) = caught.value.problems
-    assert (problem.path, problem.code) == (path, code)
+    assert (problem.key, problem.code) == (path, code)
     assert len(str(problem)) < 400
     assert line is None or str(problem.origin) == f"{file}, line {line}"
 
@@ -142,9 +142,9 @@ def test_a_file_that_is_no_configuration_is_refused_with_its_line(
 def test_all_refused_keys_are_reported_at_once(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text("a: 1\na: 2\nb: {c: 1, c: 2}\n3: x\n")
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(Refusal) as caught:
         read_file(file)
-    assert [problem.path for problem in caught.value.problems] == ["a", "b.c", ""]
+    assert [problem.key for problem in caught.value.problems] == ["a", "b.c", ""]
     assert str(caught.value).startswith("3 problems:\n- ")
 
 
@@ -154,7 +154,7 @@ def test_all_refused_keys_are_reported_at_once(tmp_path: Path) -> None:
 )
 def test_a_file_without_sections_is_refused(tmp_path: Path, content: bytes, code: str) -> None:
     (tmp_path / "run.yaml").write_bytes(content)
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(Refusal) as caught:
         read_file(tmp_path / "run.yaml")
     assert caught.value.code == code
 
@@ -166,7 +166,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large.yaml").write_text("".join(f"k{number}: 1\n" for number in range(100_000)))
     odd = [tmp_path / f"{name}.yaml" for name in ("absent", "pipe", "device", "loop", "large")]
     for path in (*odd, tmp_path):
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(Refusal) as caught:
             read_file(path)
         assert caught.value.code == "unreadable-file"
 

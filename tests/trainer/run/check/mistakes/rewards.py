@@ -5,13 +5,11 @@ from tests.trainer.run.check.mistakes.mistake import mistake
 FORM = "{verifier: {name: soft_overlong, max_tokens: 8, buffer_tokens: 2}}"
 
 REWARDS = [
-    mistake("the only reward weighs nothing", "all-weights-zero", "rewards.0.weight=0.0", says="weight: 0"),
+    mistake("the only reward weighs nothing", "no-positive-weight", "rewards.0.weight=0.0", says="weight: 1.0"),
     mistake(
         "the only reward is a penalty",
         "no-positive-weight",
         "rewards.0.weight=-1.0",
-        severity="warning",
-        says="weight = -1",
     ),
     mistake(
         "form alone is rewarded",

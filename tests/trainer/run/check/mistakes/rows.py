@@ -19,7 +19,7 @@ ROWS = [
     mistake("the same prompt twice", "repeated-prompts", "data.train.path=data/twice.jsonl", severity="warning"),
     mistake(
         "one prompt, two references",
-        "contradicting-references",
+        "repeated-prompts",
         "data.train.path=data/contradiction.jsonl",
         severity="warning",
     ),

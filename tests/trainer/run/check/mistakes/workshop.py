@@ -110,8 +110,8 @@ def _models(folder: Path) -> None:
     _edit(of["more_words"] / "config.json", vocab_size=20)
     _edit(
         of["huge"] / "config.json",
-        hidden_size=2**17,
-        intermediate_size=2**21,
+        hidden_size=2**14,
+        intermediate_size=2**17,
     )
     _claim_weights(of["huge"])
     _edit(of["layer_more"] / "config.json", num_hidden_layers=3, layer_types=["full_attention"] * 3)
