@@ -1,11 +1,13 @@
 """Arithmetic questions: distinct, with every intermediate result a small whole number, and the same for a seed."""
 
 import random
+from collections.abc import Hashable
 from dataclasses import dataclass
 from operator import add, mul, sub
 
+from evenkeel.rewards.generators.distinct import distinct
+
 OPERATIONS = {"+": add, "-": sub, "*": mul}
-_FRUITLESS = 10_000  # draws in a row after which the settings hold no further question
 
 
 @dataclass(frozen=True)
@@ -87,27 +89,15 @@ def generate_arithmetic(
     ``*``). Every step gives a whole number in 0…``max_result``. Cut one list to get a training and a held-out split:
     no question is in both, in whatever order its terms and factors are written.
 
-    Raises ``ValueError`` for arguments below 1 (``num_numbers`` below 2), for other or no operations, and where the
-    settings do not hold ``count`` distinct questions, as far as 10,000 fruitless draws in a row can tell.
+    Raises ``ValueError`` for other or no operations, and where the settings do not hold ``count`` distinct questions.
     """
-    if num_numbers < 2 or min(count, max_number, max_result) < 1:
-        raise ValueError(
-            f"{count=}, {num_numbers=}, {max_number=}, {max_result=}: write 2 numbers or more, else 1 or more."
-        )
     if not operations or not set(operations) <= OPERATIONS.keys():
         raise ValueError(f"{operations=}: write one or more of + - *, such as '+-'.")
     rng = random.Random(seed)
-    problems: dict[tuple[tuple[str, tuple[int, ...]], ...], ArithmeticProblem] = {}
-    fruitless = 0
-    while len(problems) < count:
+
+    def draw() -> tuple[Hashable, ArithmeticProblem] | None:
         numbers = tuple(rng.randint(1, max_number) for _ in range(num_numbers))
         problem = ArithmeticProblem(numbers, tuple(rng.choices(operations, k=num_numbers - 1)))
-        if problem.key not in problems and all(0 <= step.value <= max_result for step in problem.steps):
-            problems[problem.key] = problem
-            fruitless = 0
-        elif (fruitless := fruitless + 1) == _FRUITLESS:
-            raise ValueError(
-                f"only {len(problems)} distinct questions were found with {num_numbers=}, {max_number=}, "
-                f"{max_result=}, {operations=}, and {count=} asked for. Ask for fewer, or raise max_number."
-            )
-    return list(problems.values())
+        return (problem.key, problem) if all(0 <= step.value <= max_result for step in problem.steps) else None
+
+    return distinct(count, draw)

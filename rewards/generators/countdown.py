@@ -1,9 +1,12 @@
 """Countdown problems: solvable, distinct, and the same for the same seed."""
 
 import random
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
+
+from evenkeel.rewards.generators.distinct import distinct
 
 Style = Literal["sentence", "compact"]
 
@@ -45,29 +48,18 @@ def generate_countdown(
     all of them gives, kept where it is an integer in 1…``max_target`` and none of the numbers itself. Cut one list to
     get a training and a held-out split: no problem, in whatever order of its numbers, is in both.
 
-    Raises ``ValueError`` for arguments below 1 (``num_numbers`` below 2), and where the settings do
-    not hold ``count`` distinct problems, as far as 10,000 fruitless draws in a row can tell.
+    Raises ``ValueError`` where the settings do not hold ``count`` distinct problems.
     """
-    if num_numbers < 2 or min(count, max_number, max_target) < 1:
-        raise ValueError(
-            f"{count=}, {num_numbers=}, {max_number=}, {max_target=}: write 2 numbers or more, else 1 or more."
-        )
     rng = random.Random(seed)
-    problems: dict[tuple[tuple[int, ...], int], CountdownProblem] = {}
-    fruitless = 0
-    while len(problems) < count:
+
+    def draw() -> tuple[Hashable, CountdownProblem] | None:
         numbers = tuple(rng.randint(1, max_number) for _ in range(num_numbers))
         target = _random_value(numbers, rng)
-        key = (tuple(sorted(numbers)), target)
-        if 1 <= target <= max_target and target not in numbers and key not in problems:
-            problems[key] = CountdownProblem(numbers, target, style)
-            fruitless = 0
-        elif (fruitless := fruitless + 1) == 10_000:
-            raise ValueError(
-                f"only {len(problems)} distinct problems were found with {num_numbers=}, {max_number=}, "
-                f"{max_target=}, and {count=} asked for. Ask for fewer, or raise max_number."
-            )
-    return list(problems.values())
+        if not 1 <= target <= max_target or target in numbers:
+            return None
+        return (tuple(sorted(numbers)), target), CountdownProblem(numbers, target, style)
+
+    return distinct(count, draw)
 
 
 def _random_value(numbers: tuple[int, ...], rng: random.Random) -> int:

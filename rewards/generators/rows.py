@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from evenkeel.rewards.generators.arithmetic import generate_arithmetic
 from evenkeel.rewards.generators.countdown import Style as CountdownStyle
@@ -13,20 +15,22 @@ from evenkeel.rewards.verifiers.knights_knaves.language import NAMES
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import Style
 
 SplitName = Literal["train", "test"]
+Rows = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+AtLeastTwo = Annotated[int, Field(ge=2)]
+Inputs = Annotated[int, Field(ge=2, le=41)]
 
 
 def knights_knaves(
     *,
     part: SplitName,
     num_people: int | list[int],
-    train: int,
-    test: int,
+    train: Rows,
+    test: Rows,
     seed: int,
     names: list[str] | None = None,
-    depth: int = 1,
-    width: int = 2,
     style: Style = "published",
-    namings: int = 1,
+    namings: Count = 1,
 ) -> list[dict[str, Any]]:
     """Knights-and-knaves puzzles, ``train`` and ``test`` for each number of people, disjoint up to renaming.
 
@@ -34,9 +38,7 @@ def knights_knaves(
     errors are those of `evenkeel.rewards.generators.knights_knaves.generate_split`.
     """
     pool: Sequence[str] = NAMES if names is None else names
-    split = generate_split(
-        num_people, train, test, seed=seed, names=pool, depth=depth, width=width, style=style, namings=namings
-    )
+    split = generate_split(num_people, train, test, seed=seed, names=pool, style=style, namings=namings)
     return [
         {
             "prompt": puzzle.quiz,
@@ -50,12 +52,12 @@ def knights_knaves(
 def countdown(
     *,
     part: SplitName,
-    train: int,
-    test: int,
+    train: Rows,
+    test: Rows,
     seed: int,
-    num_numbers: int = 3,
-    max_number: int = 99,
-    max_target: int = 99,
+    num_numbers: AtLeastTwo = 3,
+    max_number: Count = 99,
+    max_target: Count = 99,
     style: CountdownStyle = "sentence",
 ) -> list[dict[str, Any]]:
     """Countdown problems, each solvable; ``part`` cuts the ``test`` problems first, then ``train`` others.
@@ -71,12 +73,12 @@ def countdown(
 def arithmetic(
     *,
     part: SplitName,
-    train: int,
-    test: int,
+    train: Rows,
+    test: Rows,
     seed: int,
-    num_numbers: int = 3,
-    max_number: int = 20,
-    max_result: int = 99,
+    num_numbers: AtLeastTwo = 3,
+    max_number: Count = 20,
+    max_result: Count = 99,
     operations: str = "+-*",
 ) -> list[dict[str, Any]]:
     """Questions such as "What is 3 + 4 * 5?" for ``math_answer``; ``part`` cuts ``test`` first, then ``train`` others.
@@ -95,7 +97,14 @@ def arithmetic(
 
 
 def small_programs(
-    *, part: SplitName, train: int, test: int, seed: int, num_steps: int = 3, max_number: int = 12, num_inputs: int = 4
+    *,
+    part: SplitName,
+    train: Rows,
+    test: Rows,
+    seed: int,
+    num_steps: AtLeastTwo = 3,
+    max_number: AtLeastTwo = 12,
+    num_inputs: Inputs = 4,
 ) -> list[dict[str, Any]]:
     """Functions described step by step for ``code_tests``; ``part`` cuts ``test`` first, then ``train`` others.
 
@@ -108,7 +117,7 @@ def small_programs(
 
 
 def guessing(
-    *, part: SplitName, train: int, test: int, seed: int, largest: int = 7, guesses: int = 3
+    *, part: SplitName, train: Rows, test: Rows, seed: int, largest: Count = 7, guesses: Count = 3
 ) -> list[dict[str, Any]]:
     """Rounds of the environment ``guessing``, which is given the same ``largest`` and ``guesses``.
 
@@ -120,7 +129,7 @@ def guessing(
 
 
 def key_door(
-    *, part: SplitName, train: int, test: int, seed: int, length: int = 4, moves: int = 12
+    *, part: SplitName, train: Rows, test: Rows, seed: int, length: Count = 4, moves: Count = 12
 ) -> list[dict[str, Any]]:
     """Rounds of the environment ``key_door``, which is given the same ``length`` and ``moves``.
 
@@ -130,7 +139,7 @@ def key_door(
     return _rounds(part, train, test, seed, f"{ask} in {moves} moves.", length)
 
 
-def _rounds(part: SplitName, train: int, test: int, seed: int, ask: str, largest: int) -> list[dict[str, Any]]:
+def _rounds(part: SplitName, train: Rows, test: Rows, seed: int, ask: str, largest: int) -> list[dict[str, Any]]:
     """The rows of ``part``: the first ``test`` rounds, or the others, each with a reference in 1…``largest``."""
     rng = random.Random(seed)
     references = [rng.randint(1, largest) for _ in range(test + train)]
@@ -144,7 +153,7 @@ def _rounds(part: SplitName, train: int, test: int, seed: int, ask: str, largest
     return rows[:test] if part == "test" else rows[test:]
 
 
-def _rows(problems: Sequence[Any], part: SplitName, test: int) -> list[dict[str, Any]]:
+def _rows(problems: Sequence[Any], part: SplitName, test: Rows) -> list[dict[str, Any]]:
     """The rows of ``part``: the first ``test`` problems, or the others."""
     chosen = problems[:test] if part == "test" else problems[test:]
     return [{"prompt": problem.question, "reference": problem.reference} for problem in chosen]

@@ -1,11 +1,13 @@
 """Functions of one number, described step by step: distinct, needing brackets, and the same for a seed."""
 
 import random
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
+from evenkeel.rewards.generators.distinct import distinct
+
 _WORDS = {"+": "add", "-": "subtract", "*": "multiply by"}
-_FRUITLESS = 10_000  # draws in a row after which the settings hold no further function
 _INPUTS = [x for x in range(-20, 21) if x not in (0, 1)]
 
 
@@ -77,26 +79,13 @@ def generate_programs(
     where some product is of a sum, so that brackets are needed. Tests call the function with 0, 1 and other whole
     numbers within ±20. Cut one list to get a training and a held-out split: no function is in both.
 
-    Raises ``ValueError`` for arguments below 2 (``count`` below 1), for more than 41 inputs, and where the settings do
-    not hold ``count`` functions, as far as 10,000 fruitless draws in a row can tell.
+    Raises ``ValueError`` where the settings do not hold ``count`` functions.
     """
-    if count < 1 or min(num_steps, max_number, num_inputs) < 2 or num_inputs > len(_INPUTS) + 2:
-        raise ValueError(
-            f"{count=}, {num_steps=}, {max_number=}, {num_inputs=}: write 2 or more, 1 or more for count, and at most "
-            f"{len(_INPUTS) + 2} for num_inputs."
-        )
     rng = random.Random(seed)
-    problems: dict[tuple[int, int], ProgramProblem] = {}
-    fruitless = 0
-    while len(problems) < count:
+
+    def draw() -> tuple[Hashable, ProgramProblem] | None:
         steps = tuple((rng.choice("+-*"), rng.randint(2, max_number)) for _ in range(num_steps))
         problem = ProgramProblem(steps, (0, 1, *rng.sample(_INPUTS, num_inputs - 2)))
-        if problem.needs_brackets and problem.line not in problems:
-            problems[problem.line] = problem
-            fruitless = 0
-        elif (fruitless := fruitless + 1) == _FRUITLESS:
-            raise ValueError(
-                f"only {len(problems)} distinct functions were found with {num_steps=}, {max_number=}, not "
-                f"{count=}. Ask for fewer, or raise max_number."
-            )
-    return list(problems.values())
+        return (problem.line, problem) if problem.needs_brackets else None
+
+    return distinct(count, draw)

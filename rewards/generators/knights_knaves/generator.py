@@ -14,7 +14,6 @@ from evenkeel.rewards.generators.knights_knaves.canonical import canonical_state
 from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, quiz
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
     LEAVES,
-    MAX_DEPTH,
     Puzzle,
     Statement,
     Style,
@@ -23,6 +22,8 @@ from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
 )
 
 FEWEST_PEOPLE, MOST_PEOPLE = 2, 8
+MOST_JOINED = 2
+"""Claims that one *and* or *or* joins, as in the published sets; each of them is a role."""
 # So many draws in a row without a new puzzle: fewer than about one in a thousand of the space is left to find.
 _FRUITLESS_DRAWS = 10_000
 
@@ -40,8 +41,6 @@ def generate_puzzles(
     *,
     seed: int,
     names: Sequence[str] = NAMES,
-    depth: int = 1,
-    width: int = 2,
     style: Style = "published",
     namings: int = 1,
 ) -> list[Puzzle]:
@@ -52,8 +51,6 @@ def generate_puzzles(
         count: how many; the first k of n puzzles are the k puzzles of a smaller count.
         seed: any integer.
         names: the pool from which each puzzle draws its inhabitants.
-        depth: connectives inside one another: 1 = the published sets.
-        width: the most claims that one *and* or *or* joins.
         style: "published" prose or "compact" sentences for a tokenizer of whole words.
         namings: so many puzzles with the same statements follow one another, each with other inhabitants. Of two
             people only about 200 puzzles differ by more than names and order.
@@ -61,19 +58,21 @@ def generate_puzzles(
     Raises:
         ValueError: an argument out of its range, or fewer puzzles exist than were asked for.
     """
-    _check_arguments(num_people, count, names, depth, width, namings)
+    _check_arguments(num_people, names, namings)
     rng = random.Random(f"knights and knaves, {num_people} people, seed {seed}")
     kept: set[tuple[Statement, ...]] = set()
     puzzles: list[Puzzle] = []
     fruitless = 0
     while len(puzzles) < count:
-        statements = tuple(_random_statement(rng, num_people, depth, width) for _ in range(num_people))
+        statements = tuple(_random_statement(rng, num_people) for _ in range(num_people))
         found = solutions(statements)
         canonical = canonical_statements(statements) if len(found) == 1 else None
         if canonical is None or canonical in kept:
             fruitless += 1
             if fruitless == _FRUITLESS_DRAWS:
-                raise ValueError(_exhausted(num_people, count, len(puzzles), depth, width))
+                raise ValueError(
+                    f"only {len(puzzles)} of {count} puzzles of {num_people} people were found. Ask for fewer."
+                )
             continue
         fruitless = 0
         kept.add(canonical)
@@ -94,8 +93,6 @@ def generate_split(
     *,
     seed: int,
     names: Sequence[str] = NAMES,
-    depth: int = 1,
-    width: int = 2,
     style: Style = "published",
     namings: int = 1,
 ) -> Split:
@@ -114,58 +111,43 @@ def generate_split(
         )
     split = Split([], [])
     for number in numbers:
-        puzzles = generate_puzzles(
-            number, train + test, seed=seed, names=names, depth=depth, width=width, style=style, namings=namings
-        )
+        puzzles = generate_puzzles(number, train + test, seed=seed, names=names, style=style, namings=namings)
         split.test.extend(puzzles[:test])
         split.train.extend(puzzles[test:])
     return split
 
 
-def _random_statement(rng: random.Random, num_people: int, depth: int, width: int) -> Statement:
+def _random_statement(rng: random.Random, num_people: int) -> Statement:
     """A claim that is neither always true nor always false, with no connective that joins a claim to itself."""
     always = (1 << (1 << num_people)) - 1
     while True:
-        statement = _random_claim(rng, num_people, depth, width)
+        statement = _random_claim(rng, num_people)
         if truth_table(statement, num_people) not in (0, always):
             return statement
 
 
-def _random_claim(rng: random.Random, num_people: int, depth: int, width: int) -> Statement:
-    word = rng.choice(("role", "not", "and", "or", "->", "<=>")) if depth else "role"
+def _random_claim(rng: random.Random, num_people: int) -> Statement:
+    word = rng.choice(("role", "not", "and", "or", "->", "<=>"))
     if word == "role":
-        return (rng.choice(LEAVES), rng.randrange(num_people))
-    count = 1 if word == "not" else rng.randint(2, min(width, num_people)) if word in ("and", "or") else 2
+        return _random_role(rng, num_people)
+    count = 1 if word == "not" else rng.randint(2, MOST_JOINED) if word in ("and", "or") else 2
     arguments: list[Statement] = []
     while len(arguments) < count:
-        argument = _random_claim(rng, num_people, depth - 1, width)
+        argument = _random_role(rng, num_people)
         if argument not in arguments:
             arguments.append(argument)
     return (word, *arguments)
 
 
-def _check_arguments(num_people: int, count: int, names: Sequence[str], depth: int, width: int, namings: int) -> None:
-    most = math.perm(len(names), num_people) if num_people > 0 else 1
-    for name, value, least, largest in (
-        ("num_people", num_people, FEWEST_PEOPLE, MOST_PEOPLE),
-        ("depth", depth, 1, MAX_DEPTH),
-        ("width", width, 2, MOST_PEOPLE),
-        ("namings", namings, 1, max(most, 1)),
-    ):
-        if not least <= value <= largest:
-            raise ValueError(f"{name} = {value}: write {least} to {largest}")
-    if count < 0:
-        raise ValueError(f"count = {count}: write 0 or more")
+def _random_role(rng: random.Random, num_people: int) -> Statement:
+    return (rng.choice(LEAVES), rng.randrange(num_people))
+
+
+def _check_arguments(num_people: int, names: Sequence[str], namings: int) -> None:
+    if not FEWEST_PEOPLE <= num_people <= MOST_PEOPLE:
+        raise ValueError(f"num_people = {num_people}: write {FEWEST_PEOPLE} to {MOST_PEOPLE}")
     odd = [name for name in names if not (name.isascii() and name.isalpha())]
     if odd or len({name.lower() for name in names}) < max(len(names), num_people):
-        raise ValueError(
-            f"names = {list(names)} for {num_people} people: write at least {num_people} different names of plain "
-            "letters, each a single word"
-        )
-
-
-def _exhausted(num_people: int, count: int, found: int, depth: int, width: int) -> str:
-    return (
-        f"{count} puzzles of {num_people} people at depth {depth} and width {width} asked for; {_FRUITLESS_DRAWS} "
-        f"draws found {found}; ask for at most {found}, or raise num_people, depth or namings"
-    )
+        raise ValueError(f"names = {list(names)}: write {num_people} or more different ones of plain letters")
+    if not 1 <= namings <= (most := math.perm(len(names), num_people)):
+        raise ValueError(f"namings = {namings}: write 1 to {most}")

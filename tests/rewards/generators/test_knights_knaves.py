@@ -38,11 +38,10 @@ def independent_solutions(statements):
 
 
 @pytest.mark.parametrize("num_people", range(2, 9))
-@pytest.mark.parametrize(("depth", "width"), [(1, 2), (2, 3)])
-def test_each_puzzle_has_its_one_solution_and_occurs_once(num_people, depth, width):
-    puzzles = generate_puzzles(num_people, 40, seed=num_people, depth=depth, width=width)
+def test_each_puzzle_has_its_one_solution_and_occurs_once(num_people):
+    puzzles = generate_puzzles(num_people, 40, seed=num_people)
 
-    assert len(puzzles) == 40  # 7 sizes × 2 shapes × 40 = 560 puzzles in all
+    assert len(puzzles) == 40  # 7 sizes × 40 = 280 puzzles in all
     assert all(independent_solutions(puzzle.statements) == [puzzle.solution] for puzzle in puzzles)
     assert all(len(set(puzzle.names)) == num_people for puzzle in puzzles)
     assert len({puzzle.quiz for puzzle in puzzles}) == 40
@@ -85,9 +84,8 @@ def test_a_larger_train_set_keeps_the_test_set():
     [
         ({"num_people": 1}, "num_people = 1: write 2 to 8"),
         ({"num_people": 9}, "num_people = 9: write 2 to 8"),
-        ({"depth": 0}, "depth = 0: write 1"),
         ({"names": ("Ava", "Ben", "Cleo"), "namings": 7}, "namings = 7: write 1 to 6"),
-        ({"names": ("Ava", "Ben", "ava")}, "write at least 3 different names"),
+        ({"names": ("Ava", "Ben", "ava")}, "write 3 or more different ones"),
         ({"names": ("Ava", "Ben", "Mary Ann")}, "plain letters"),
     ],
 )
