@@ -33,19 +33,6 @@ def records(folder: Path, name: str = "test", step: int = 0) -> list[dict[str, A
     return parquet.read_table(folder / name / f"step-{step:06d}.parquet").to_pylist()
 
 
-def test_a_runs_file_and_checkpoint_are_evaluated_at_their_step(tiny_model: Path, tmp_path: Path):
-    from evenkeel.trainer.command.train import main as train
-
-    settings = {**SETTINGS, "model": {"name_or_path": str(tiny_model)}, "output_dir": str(tmp_path / "run")}
-    settings["evaluation"] = {"batch_size": 4, "greedy": True}
-    YAML(typ="safe").dump(settings, tmp_path / "run.yaml")
-    assert train([str(tmp_path / "run.yaml")]) == 0
-    run = tmp_path / "run"
-    folder = tmp_path / "result"
-    assert main([str(run / "checkpoint-4"), str(run / "config.yaml"), "--output", str(folder)]) == 0
-    assert records(folder, step=4) == records(run / "evaluations", step=4)  # what the run itself found at its end
-
-
 @pytest.mark.slow
 def test_an_adapter_is_merged_into_its_model(tiny_model: Path, file: Path, tmp_path: Path):
     import torch

@@ -9,6 +9,7 @@ from pyarrow import parquet
 from ruamel.yaml import YAML
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from evenkeel.trainer.command.evaluate import main as evaluate
 from evenkeel.trainer.command.train import main
 from tests.scripts.test_train import SETTINGS, metrics
 
@@ -69,3 +70,9 @@ def test_sets_are_written_logged_and_the_best_checkpoint_is_kept(run_file: Path,
     assert kept >= {f"checkpoint-{best}", "checkpoint-4"}
     assert len(kept) == 2
     assert summary["held_out_rows"] == 16
+
+    again = tmp_path / "again"  # by the command, of the checkpoint: what the run itself found at its end
+    assert evaluate([str(run / "checkpoint-4"), str(run / "config.yaml"), "--output", str(again)]) == 0
+    for name in SETS:
+        found, before = (folder / name / "step-000004.parquet" for folder in (again, run / "evaluations"))
+        assert parquet.read_table(found).to_pylist() == parquet.read_table(before).to_pylist()

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import gmpy2
-
 
 def judge(item: list[Any]) -> Any:
     """``[what, argument]`` → what the tests expect or a way not to return."""
@@ -26,7 +24,6 @@ def judge(item: list[Any]) -> Any:
         "not json": lambda: {argument},
         "spin": _spin,
         "factorial": lambda: len(str(math.factorial(argument))),
-        "gmp": lambda: int(gmpy2.bit_length(gmpy2.fac(argument))),
         "sleep": lambda: time.sleep(argument),
         "memory": lambda: len(bytes(argument)),
         "signal": lambda: os.kill(os.getpid(), argument),
