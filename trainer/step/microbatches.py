@@ -168,13 +168,14 @@ class PlannedCut:
     takes with this rollout's longest prompt and the longest completion that may be generated.
 
     Args:
-        attention_length: by how much attention costs where rows share their prompt (see `packing.attention_length`).
+        attention_length: where rows share their prompt if that pays, by how much attention costs (see
+            `packing.attention_length`); ``None`` = they do not share it.
     """
 
-    def __init__(self, setup: Setup, attention_length: float) -> None:
+    def __init__(self, setup: Setup, attention_length: float | None = None) -> None:
         args, strategies, settings = setup.args, setup.strategies, setup.settings
         self.args, self.strategies, self.ranks = args, strategies, setup.ranks
-        self.attention_length = attention_length if setup.choices["sharing"] else None
+        self.attention_length = attention_length
         self.tokens_per_microbatch = settings.speed.tokens_per_microbatch
         self.cuts_passes = cuts_passes(settings)
         self.trims_prompts = settings.loaded.rope_type is not None  # rotary positions are relative

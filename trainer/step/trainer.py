@@ -729,7 +729,8 @@ class Parts:
         self.provenance, self.judging = Provenance(setup), Judging(setup)
         self.microbatches = Microbatches(setup, counts)
         if setup.choices["planned"]:
-            self.microbatches.planner = PlannedCut(setup, attention_length(config))
+            length = attention_length(config) if setup.choices["sharing"] else None
+            self.microbatches.planner = PlannedCut(setup, length)
         self.scoring = Scoring(setup, self.microbatches, self.phases)
         longest = getattr(config, "max_position_embeddings", None)
         self.teacher = None if strategies.teacher is None else Teacher(strategies.teacher, setup, longest)

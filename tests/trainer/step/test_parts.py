@@ -125,7 +125,7 @@ def test_planned_cut(ranks: Ranks, args: GRPOConfig):
     """Prompts of 2 tokens, completions of 4, 2, 4, 2: TRL's two micro-batches take 2 · 2 · (2 + 4) = 24 tokens, of
     like lengths they take 2 · (2 + 4) + 2 · (2 + 2) = 20. A row without advantage is left out."""
     loaded = Loaded(rope_type="default")  # of relative positions prompts may be trimmed
-    cut = PlannedCut(setup_of(args, settings={"loaded": loaded}), 1.0)
+    cut = PlannedCut(setup_of(args, settings={"loaded": loaded}))
 
     def given(advantages: list[float]) -> list[Batch]:
         mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
