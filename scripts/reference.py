@@ -48,9 +48,8 @@ _BY_DOTTED_KEY = {
     "Settings": "{dotted key: value, …}",
     "Values": "{dotted key: [value, …], …}",
     "HeldOut": "{dotted key: value, …}",
-    "Sweep": "section",
 }
-"""Definition → how it is written: its keys stand in another table."""
+"""Definition → how its keys are written: they are those of run files."""
 _WORDS = {"integer": "whole number", "string": "text", "boolean": "true, false"}
 _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 

@@ -127,12 +127,11 @@ def test_a_mistake_in_a_sweep_file_is_found(mistake: dict[str, Any]) -> None:
     assert refused("sweep", SWEEP | mistake)
 
 
-@pytest.mark.parametrize("sweep", ["sweep.yaml", SWEEP, {"extends": "base.yaml", "seeds": [0, 1]}], ids=str)
-def test_a_mistake_in_a_claim_file_is_found(sweep: Any) -> None:
-    right = CLAIM | {"sweep": sweep}
+def test_a_mistake_in_a_claim_file_is_found() -> None:
+    right = CLAIM | {"sweep": "sweep.yaml"}
     assert refused("claim", right) == []
     wrong = ({"variants": ["a"]}, {"against": []}, {"direction": "up"}, {"matters": 0}, {"matters": 2}, {"name": 1})
-    for mistake in (*wrong, {"sweep": {**SWEEP, "seeds": []}}, {"sweep": {"baselin": "a"}}, {"sweep": []}):
+    for mistake in (*wrong, {"sweep": SWEEP}, {"sweep": []}):
         assert refused("claim", right | mistake), mistake
 
 

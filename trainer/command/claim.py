@@ -4,7 +4,7 @@
     evenkeel claim my_claim.yaml --no-run                # answers from the runs that are there
     evenkeel claim --verify my_claim.certificate.json    # what has changed since: configs, data, code, results
 
-A claim file names a sweep (or holds one), the variant that the claim is about, what it is better or worse than, and the
+A claim file names a sweep, the variant that the claim is about, what it is better or worse than, and the
 smallest difference that matters:
 
     claim: Lopti's order of tokens helps beyond its second pass.

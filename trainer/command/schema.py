@@ -53,7 +53,7 @@ def _kind(text: str) -> str:
 
 def run_schema() -> Schema:
     """Of run files, and of those that are read only to evaluate."""
-    return _of_files(_run_definitions(), "Run")
+    return _of_files(_extending(_run_definitions(), "Run"), "Run")
 
 
 def sweep_schema() -> Schema:
@@ -82,26 +82,27 @@ def sweep_schema() -> Schema:
     keys["variants"]["additionalProperties"] = {"anyOf": [{"$ref": "#/$defs/Settings"}, {"type": "null"}]}
     for node, name in ((keys["grid"], "Values"), (tuned["grid"], "Values"), (tuned["held_out"], "HeldOut")):
         _refer(node, name)
-    return _of_files({**sweep, **dotted, **run}, "Sweep")
+    return _of_files(_extending({**sweep, **dotted, **run}, "Sweep"), "Sweep")
 
 
 def claim_schema() -> Schema:
-    """Of claim files, which name a sweep's file or hold what is in one."""
+    """Of claim files."""
     from evenkeel.trainer.lab.claims.claim import Claim
 
-    sweep, claim = sweep_schema(), _definitions(Claim)["Claim"]
-    claim["properties"]["sweep"]["anyOf"] = [{"type": "string"}, {"$ref": "#/$defs/Sweep"}]
-    definitions = dict(sorted({**sweep["$defs"], "Claim": claim}.items()))
-    return {**sweep, "title": "Claim of Evenkeel", "$ref": "#/$defs/Claim", "$defs": definitions}
+    return _of_files(_definitions(Claim), "Claim")
 
 
 SCHEMAS: dict[str, Callable[[], Schema]] = {"run": run_schema, "sweep": sweep_schema, "claim": claim_schema}
 """Kind of file → its schema. Each imports trl, which takes seconds."""
 
 
-def _of_files(definitions: dict[str, Schema], root: str) -> Schema:
+def _extending(definitions: dict[str, Schema], root: str) -> dict[str, Schema]:
     extends = {"type": "string", "minLength": 1, "description": _EXTENDS}
     definitions[root]["properties"] = {"extends": extends, **definitions[root]["properties"]}
+    return definitions
+
+
+def _of_files(definitions: dict[str, Schema], root: str) -> Schema:
     used: dict[str, Schema] = {}
     names = [root]
     for name in names:  # grows

@@ -1,7 +1,7 @@
 """The YAML file of a claim: what a paper says, the variants that decide it, and the sweep that trains them."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
@@ -13,7 +13,7 @@ from evenkeel.trainer.run.config.file_kinds import CLAIM, check_kind
 from evenkeel.trainer.run.config.loading import local_path
 from evenkeel.trainer.run.config.section import Name, Section, Text
 from evenkeel.trainer.run.config.wording import problems_of
-from evenkeel.trainer.run.config.yaml_document import Node, read_file, write
+from evenkeel.trainer.run.config.yaml_document import read_file
 
 
 class Claim(Section):
@@ -25,8 +25,8 @@ class Claim(Section):
     """What is claimed, in a sentence."""
     source: Text
     """Who claims it: ``arXiv 2505.12929``."""
-    sweep: Text | dict[str, Any]
-    """A sweep's file, relative to this one or the current directory; or the sweep itself, with that file's keys."""
+    sweep: Text
+    """A sweep's file, relative to this one or the current directory."""
     variant: Text
     """The variant of the sweep that the claim is about."""
     against: Annotated[list[Text], Field(min_length=1)]
@@ -35,12 +35,10 @@ class Claim(Section):
     """What the variant is said to be, in held-out accuracy."""
     matters: Annotated[float, Field(gt=0, lt=1)]
     """The smallest difference in accuracy that matters, from which the seeds that a decision takes are counted."""
-    held_out: Text | None = None
-    """The held-out set that decides; ``null`` = the first."""
 
 
 def load_claim(path: Path) -> tuple[Claim, Path]:
-    """The claim that a file describes, and the file of its sweep; one that it holds is written to its output directory.
+    """The claim that a file describes, and the file of its sweep.
 
     Raises:
         Refusal: everything that is wrong with the claim's own keys, each with its line.
@@ -53,9 +51,13 @@ def load_claim(path: Path) -> tuple[Claim, Path]:
         claim = Claim.model_validate(data)
     except ValidationError as error:
         raise Refusal(problems=problems_of(error, tree, Claim)) from None
-    if isinstance(claim.sweep, str):
-        return claim, _located(claim.sweep, tree, "sweep")
-    return claim, _written(claim, claim.sweep, tree)
+    origin = tree.value["sweep"].origin
+    found = local_path(claim.sweep, origin.folder, Path())
+    if found is None or not found.is_file():
+        what = f"there is no file {claim.sweep}, neither from {origin.folder} nor from here."
+        problem = Problem(("sweep",), what, "Name a sweep's file.", origin, code="no-such-file")
+        raise Refusal(problems=[problem])
+    return claim, found
 
 
 def load_sweep_of(claim: Claim, file: Path) -> Sweep:
@@ -73,26 +75,3 @@ def load_sweep_of(claim: Claim, file: Path) -> Sweep:
     if claim.variant in claim.against:
         raise Refusal(f"{claim.name}: {claim.variant} would be compared with itself. Take it out of `against:`.")
     return sweep
-
-
-def _located(named: str, tree: Node, *keys: str) -> Path:
-    node = tree
-    for key in keys:
-        node = node.child(key) or node
-    found = local_path(named, node.origin.folder, Path())
-    if found is None or not found.is_file():
-        what = f"there is no file {named}, neither from {node.origin.folder} nor from here."
-        problem = Problem(keys, what, "Name a sweep's or run's file.", node.origin, code="no-such-file")
-        raise Refusal(problems=[problem])
-    return found
-
-
-def _written(claim: Claim, sweep: dict[str, Any], tree: Node) -> Path:
-    whole = {"name": claim.name, "output_dir": f"runs/sweeps/{claim.name}", **sweep}
-    for key in ("config", "extends"):
-        if isinstance(named := whole.get(key), str):
-            whole[key] = str(_located(named, tree, "sweep", key))
-    file = Path(str(whole["output_dir"])) / "sweep.yaml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(write(whole), encoding="utf-8")
-    return file

@@ -1,4 +1,4 @@
-"""A claim that holds its sweep, from nothing to its certificate: real cells, stopped and gone on with."""
+"""A claim, from nothing to its certificate: real cells, stopped and gone on with."""
 
 import json
 import os
@@ -31,9 +31,11 @@ def test_a_claim_is_run_answered_and_verified(tmp_path: Path):
         "seeds": [0, 1, 2],
         "variants": variants,
     }
-    claim = {"claim": "Inverted rewards harm.", "source": "control", "sweep": {**sweep, "executor": {"parallel": 2}}}
+    claim = {"claim": "Inverted rewards harm.", "source": "control", "sweep": "sweep.yaml"}
     claim |= {"variant": "inverted", "against": ["grpo"], "direction": "worse", "matters": 0.02}
     (tmp_path / "inverted.yaml").write_text(write(claim))
+    sweep |= {"name": "inverted", "executor": {"parallel": 2}}
+    (tmp_path / "sweep.yaml").write_text(write(sweep))
 
     def evenkeel(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "evenkeel", "claim", *arguments]
