@@ -45,8 +45,8 @@ def checked_advantages(
         )
     if bool((bad := rows.isnan().any(1) != unjudged).any()):
         raise PartError(
-            f"{_broken(strategy, where)}: NaN marks a response that was not judged, and it must come out as NaN for "
-            f"that response and no other ({_rows(bad, rewards)}). Use nanmean, and leave NaN rows out of every sum."
+            f"{_broken(strategy, where)}: NaN marks an unscored response, and must come out as NaN for it and no "
+            f"other ({_rows(bad, rewards)}). Use nanmean, and leave NaN rows out of every sum."
         )
     return result
 
@@ -64,8 +64,8 @@ def checked_token_weights(
 
     def error() -> PartError:
         return PartError(
-            f"{_broken(strategy, where)}: a weight is negative or not finite ({_values(tensor, bad)}), and w < 0 turns "
-            "the loss's clip to the wrong side. Clamp it at 0, or change the sign of the advantage in an estimator."
+            f"{_broken(strategy, where)}: a weight is negative or not finite ({_values(tensor, bad)}). Clamp it at 0; "
+            "signs are an estimator's."
         )
 
     suspect(bad, error)
@@ -85,8 +85,8 @@ def checked_coefficients(
 
     def error() -> PartError:
         return PartError(
-            f"{_broken(strategy, where)}: a coefficient is not finite ({_values(tensor, bad)}), and the gradient would "
-            "be neither. Compute in log space, or clamp the ratio."
+            f"{_broken(strategy, where)}: a coefficient is not finite ({_values(tensor, bad)}). Compute in log "
+            "space, or clamp the ratio."
         )
 
     suspect(bad, error)

@@ -8,6 +8,7 @@ rest of its parent, bit for bit, and any other differs from it by its settings a
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -124,32 +125,11 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
             f"branch_of = {checkpoint} cannot be begun in: {fault}. Name another checkpoint of that run.", code="branch"
         )
     parent = RunRecord(checkpoint.parent)
-    if experiment.args.deepspeed_plugin is not None:
-        raise Refusal(
-            "branch_of with DeepSpeed, whose checkpoints restore the parent's learning rate with the engine: settings "
-            "of the branch would be ignored. Train parent and branches with DDP or FSDP.",
-            code="branch",
-        )
-    if not parent.config.common_random_numbers:
-        raise Refusal(
-            f"{parent.path} ran without common random numbers, so its branches would differ from it by noise too. Run "
-            "the parent with common_random_numbers: true.",
-            code="branch",
-        )
-    if parent.config.speed.staleness:
-        raise Refusal(
-            f"{parent.path} trained with speed.staleness, so batches with its strategies' advantages wait in its "
-            "checkpoint. Branch from a run with staleness: 0; a branch may have any.",
-            code="branch",
-        )
     theirs = type(experiment)(parent.config, experiment.folder, world_size)
+    reasons = [*_unfit(experiment, parent)]
     if changed := _differences(experiment, theirs, parent.manifest, train_rows, world_size):
-        raise Refusal(
-            f"A branch goes on with its parent's policy, optimizer and prompts; these are not those of {parent.path}:"
-            + "".join(f"\n  {line}" for line in changed)
-            + "\nTake the changes back, or start a run of its own.",
-            code="branch",
-        )
+        shown = "".join(f"\n  {line}" for line in changed)
+        reasons.append(f"A branch has its parent's policy, optimizer and prompts. Not as in {parent.path}:{shown}")
     before, now = theirs.steps_per_rollout, experiment.steps_per_rollout
     step = step_of(checkpoint)
     if before != now:
@@ -157,21 +137,33 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
 
         rollouts = content_of(checkpoint)["counts"].get(ROLLOUT_BATCHES, 0)
         if step != rollouts * before:
-            raise Refusal(
-                f"branch_of = {checkpoint}: {step} optimizer steps are not {before} for each of {rollouts} rollout "
-                f"batches, since an epoch ended inside one, and this run takes {now} for each, so its steps cannot be "
-                "numbered. Name a checkpoint of the first epoch.",
-                code="branch",
-            )
+            reasons.append(f"{checkpoint} lies after the end of an epoch inside a rollout batch. Name an earlier one.")
         step = rollouts * now
     if 0 < (last := config.trl.get("max_steps", -1)) <= step:
-        raise Refusal(
-            f"trl.max_steps = {last}, and the branch begins at step {step}, so nothing is left to train. Write a "
-            "larger one: the steps before the branch count.",
-            code="branch",
-        )
+        reasons.append(f"trl.max_steps = {last}, and the branch begins at step {step}. Write a larger one.")
+    if reasons:
+        raise Refusal("\n\n".join(reasons), code="branch")
     strategies, own = parent.config.algorithm.strategies, config.algorithm.strategies
     return Branch(checkpoint, step, tuple(kind for kind in own if own[kind] == strategies[kind]))
+
+
+def _unfit(experiment: Any, parent: RunRecord) -> Iterator[str]:
+    """Why no branch of a run can be what it is told to be."""
+    if experiment.args.deepspeed_plugin is not None:
+        yield (
+            "branch_of with DeepSpeed, whose checkpoints restore the parent's learning rate: settings of the branch "
+            "would be ignored. Train parent and branches with DDP or FSDP."
+        )
+    if not parent.config.common_random_numbers:
+        yield (
+            f"{parent.path} ran without common random numbers, so its branches would differ from it by noise too. Run "
+            "the parent with common_random_numbers: true."
+        )
+    if parent.config.speed.staleness:
+        yield (
+            f"{parent.path} trained with speed.staleness: batches with its own advantages wait in its checkpoint. "
+            "Branch from a run with staleness: 0; a branch may have any."
+        )
 
 
 def _differences(ours: Any, theirs: Any, record: dict[str, Any], train_rows: str | None, world_size: int) -> list[str]:
@@ -181,7 +173,7 @@ def _differences(ours: Any, theirs: Any, record: dict[str, Any], train_rows: str
     before = {name: record.get(name) for name in now}
     if train_rows is not None:
         now |= {"data_fingerprints": {"train": train_rows}}
-        before |= {"data_fingerprints": {"train": record["data_fingerprints"].get("train")}}
+        before |= {"data_fingerprints": {"train": record.get("data_fingerprints", {}).get("train")}}
     settings = []
     for each in (theirs, ours):
         found = flattened(each.config.model_dump()) | {"seed": each.config.run_seed}

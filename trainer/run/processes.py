@@ -158,8 +158,8 @@ def exit_after_peer_failure(error: BaseException) -> int:
     time.sleep(SECONDS_TO_BE_ENDED_AFTER_PEER)
     rank, reason = os.environ.get("RANK", "0"), str(error).strip().splitlines()[0][:300]
     print(
-        f"\n[rank {rank}] Another rank cannot be reached any more, so this one ends: {reason}\nIts own message "
-        "is above or in the log of its machine. --resume auto goes on from the newest checkpoint.",
+        f"\n[rank {rank}] Another rank cannot be reached any more, so this one ends: {reason}\nTo go on: "
+        "--resume auto.",
         file=sys.stderr,
         flush=True,
     )

@@ -34,10 +34,9 @@ def conversations(
         faults = "; ".join(f"the prompts of {rows_named(rows)} {fault}" for fault, rows in refused.items())
         raise DataError(
             f"{where}: {faults}. A prompt is a text, or messages [{{role: user, content: …}}] of text with the roles "
-            f"{', '.join(ROLES)}. `columns: {{prompt: …}}` takes a column, a field of it ({column}.field), or a text "
-            f"with columns in it ('What is {{{column}}}?')."
+            f"{', '.join(ROLES)}. Name its column, or a field of it ({column}.field), under `columns: {{prompt: …}}`."
         )
-    instead = "Name a column of bare questions under `columns: {prompt: …}`, or split the text into messages first."
+    instead = "Name a column of bare questions under `columns: {prompt: …}`."
     what = "already carry a chat template, which would be applied twice"
     if not templated:
         marked = [any(mark in each["content"] for mark in _TEMPLATE_MARKS for each in messages) for messages in made]

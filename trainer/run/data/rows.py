@@ -80,8 +80,7 @@ def check_rows_enough(num_rows: int, prompts_per_rollout: int) -> None:
     if num_rows < prompts_per_rollout:
         raise DataError(
             f"the training data hold {num_rows} rows, but one rollout takes {prompts_per_rollout} prompts: TRL would "
-            f"train 0 steps and exit as if all were well. Give at least {prompts_per_rollout} rows, or generate fewer "
-            "at once (algorithm.prompts_per_rollout, trl.generation_batch_size or trl.steps_per_generation)."
+            "train 0 steps. Give as many rows, or a smaller algorithm.prompts_per_rollout."
         )
 
 
