@@ -1,7 +1,6 @@
 """The card of an exported model: what it is made of and what was measured, from the run's own files alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +12,14 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 TEMPLATE = Path(__file__).with_name("model_card.md.jinja")
 
 
-@dataclass(frozen=True)
-class Result:
-    """One metric of one held-out set, before training and at the exported step; a side is ``None`` if not measured."""
-
-    dataset: str
-    metric: str
-    items: int
-    before: str | None
-    after: str | None
-
-
-def results(record: RunRecord, step: int) -> list[Result]:
-    """Every metric that was measured of the policy at ``step``, the base's beside it."""
+def results(record: RunRecord, step: int) -> list[tuple[str, str, int, str | None, str]]:
+    """Held-out set, metric, rows, value before training and at ``step``, of every metric measured at ``step``."""
     found = []
     for dataset in record.evaluations:
-        after, before = (_metrics(record.evaluation(dataset, at)) for at in (step, 0))
-        items = record.evaluation(dataset, step).get("n_items", 0)
-        found += [
-            Result(dataset, metric, items, before.get(metric) if step else None, value)
-            for metric, value in after.items()
-        ]
+        evaluation = record.evaluation(dataset, step)
+        before = {} if step == 0 else _metrics(record.evaluation(dataset, 0))
+        for metric, value in _metrics(evaluation).items():
+            found.append((dataset, metric, int(evaluation["n_items"]), before.get(metric), value))
     return found
 
 
@@ -44,16 +30,6 @@ def _metrics(evaluation: Mapping[str, Any]) -> dict[str, str]:
         for name, value in evaluation.items()
         if isinstance(value, dict) and {"value", "low", "high"} <= value.keys() and value["value"] is not None
     }
-
-
-def how_measured(record: RunRecord, step: int) -> str:
-    """How the numbers were sampled of ``step``; empty where nothing was measured."""
-    for dataset in record.evaluations:
-        if found := record.evaluation(dataset, step):
-            drawn = f"{found['k']} sampled at temperature {found['temperature']:g}" if found["k"] else ""
-            greedy = "one greedy" if "greedy" in found else ""
-            return f"Completions of each row: {' and '.join(filter(None, (drawn, greedy)))}. {found['interval']}."
-    return ""
 
 
 def model_card(source: Source, record: Mapping[str, Any], agreement: Agreement, dtype: str, name: str) -> str:
@@ -90,8 +66,6 @@ def model_card(source: Source, record: Mapping[str, Any], agreement: Agreement, 
         config=config,
         system_prompt=repr(config.data.system_prompt),
         results=results(run, source.step),
-        evaluated_steps=sorted({step for steps in run.evaluations.values() for step in steps}),
-        how_measured=how_measured(run, source.step),
         record=record,
         dtype=dtype,
         agreement=agreement,
