@@ -182,7 +182,7 @@ def rules() -> int:
     from evenkeel.trainer.run.config import rules as run_file
     from evenkeel.trainer.step import compatibility
 
-    tables: list[list[Any]] = [run_file.RULES, compatibility.RULES, schedule.ARGUMENT_RULES, doctor.RULES]
+    tables: list[list[Any]] = [run_file.RULES, compatibility.RULES, schedule.ARGUMENT_RULES, doctor.SYMPTOMS]
     return sum(len(table) for table in tables)
 
 

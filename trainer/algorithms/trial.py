@@ -106,12 +106,6 @@ def tried(strategy: Strategy) -> Strategy:
     return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
 
 
-def heaviest_token_weight(strategy: Strategy) -> float:
-    """The largest weight that a token weight gives on the tiny example; its state and the random streams stay."""
-    with _random_streams_kept(strategy):
-        return max(_checked(_untouched(strategy), signals).max().item() for signals in _examples(strategy))
-
-
 def coefficient_under_noise(strategy: Strategy, num_tokens: int, noise: float) -> float:
     """The mean of a coefficient while the policy has not moved, as a multiple of what it is without noise.
 

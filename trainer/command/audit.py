@@ -29,7 +29,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from evenkeel.rewards.bench.audit import ANSWER, KINDS, RIGHT, TASKS, Audit, Finding, Kind, audit
+from evenkeel.rewards.bench.audit import ANSWER, KINDS, RIGHT, TASKS, Audit, Fault, Kind, audit
 from evenkeel.rewards.bench.built_in import BUILT_IN
 from evenkeel.trainer.command import command_line, refused_in_words
 
@@ -113,7 +113,7 @@ def text_report(audit: Audit) -> str:
             cells = ("-" if counts[name] is None else str(counts[name]) for name in COLUMNS)
             cells = (f"{cell:>{len(name) + 2}}" for cell, name in zip(cells, COLUMNS, strict=True))
             lines.append(f"{title:<{width}}" + "".join(cells))
-    by_problem: dict[str, list[Finding]] = {}
+    by_problem: dict[str, list[Fault]] = {}
     for finding in audit.findings:
         by_problem.setdefault(finding.problem, []).append(finding)
     for problem, findings in by_problem.items():

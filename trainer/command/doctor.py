@@ -24,7 +24,7 @@ from typing import get_args
 
 from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.lab.doctor.readers import Record, read
-from evenkeel.trainer.lab.doctor.rules import RULES, Examination, Severity
+from evenkeel.trainer.lab.doctor.rules import SYMPTOMS, Examination, Severity
 
 
 @refused_in_words
@@ -62,7 +62,7 @@ def text_report(record: Record, examination: Examination) -> str:
         lines += ["", "Not asked:", *(_indented(f"{name}: {why}") for name, why in unasked.items())]
     counts = [sum(found.rule.severity == severity for found in findings) for severity in severities]
     counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, severities, strict=True))
-    return "\n".join([*lines, "", f"{counted}; {len(RULES) - len(unasked)} of {len(RULES)} rules asked."])
+    return "\n".join([*lines, "", f"{counted}; {len(SYMPTOMS) - len(unasked)} of {len(SYMPTOMS)} rules asked."])
 
 
 def json_report(record: Record, examination: Examination) -> str:

@@ -1,6 +1,6 @@
 """What the bench asks of verifiers, asked of anyone's reward function: TRL's signature, verl's, or a verifier's."""
 
-from evenkeel.rewards.bench.audit.audit import Audit, Finding, audit
+from evenkeel.rewards.bench.audit.audit import Audit, Fault, audit
 from evenkeel.rewards.bench.audit.caller import ANSWER, Asked, AuditError
 from evenkeel.rewards.bench.audit.cases import KINDS, RIGHT, TASKS, Case, Kind
 
@@ -13,7 +13,7 @@ __all__ = [
     "Audit",
     "AuditError",
     "Case",
-    "Finding",
+    "Fault",
     "Kind",
     "audit",
 ]

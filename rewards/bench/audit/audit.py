@@ -47,7 +47,7 @@ MEMORY_BYTES = 4 << 30
 
 
 @dataclass(frozen=True)
-class Finding:
+class Fault:
     """What must not be; ``asked`` is absent where it is the function as a whole."""
 
     problem: str
@@ -77,7 +77,7 @@ class Audit:
     right_at: float
     asked: list[Asked]
     not_asked: Mapping[Kind, int]
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def is_paid(self, asked: Asked) -> bool:
@@ -294,45 +294,45 @@ def _pays_numbers_alone(golds: Sequence[Asked], right_at: float | None) -> bool:
     return any(paid) and paid.count(False) < others / 10
 
 
-def _pays_no_gold(golds: Sequence[Asked]) -> Finding:
+def _pays_no_gold(golds: Sequence[Asked]) -> Fault:
     """The one thing to say of a function that was never seen to pay: all else would be said of the wrong question."""
     rewards = [each.reward for each in golds if each.reward is not None]
     said = f"the largest reward of one is {max(rewards):g}" if rewards else "none has a reward"
     (fault, count), *_ = [*Counter(each.fault for each in golds if each.fault).most_common(1), ("", 0)]
     said += f"; {count} of {len(golds)}: {fault}" if fault else ""
-    return Finding(
+    return Fault(
         "pays no gold",
         f"in any form that was tried, {said}. Try --task, --form or --right-at",
     )
 
 
-def _of_the_whole(audit: Audit, caller: Caller) -> Iterator[Finding]:
+def _of_the_whole(audit: Audit, caller: Caller) -> Iterator[Fault]:
     rewards = {each.reward for each in audit.asked if not each.fault}
     if len(rewards) == 1:
-        yield Finding("tells nothing apart", f"the same reward, {rewards.pop()}, for every case that has one")
+        yield Fault("tells nothing apart", f"the same reward, {rewards.pop()}, for every case that has one")
     if caller.signature == "TRL" and not caller.takes_any:
         detail = "it takes no **kwargs, and TRL passes trainer_state, log_extra, log_metric and every column"
-        yield Finding("fails in TRL", detail)
+        yield Fault("fails in TRL", detail)
     if caller.changed:
-        yield Finding("changes its inputs", f"{', '.join(sorted(caller.changed))}: later functions are given the same")
+        yield Fault("changes its inputs", f"{', '.join(sorted(caller.changed))}: later functions are given the same")
 
 
-def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Finding]:
+def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Fault]:
     judged = [each.case.row.reference for each in audit.asked if each.reward is not None]
     thoughtless = [each for each in audit.of_kinds("thought") if each.case.name == NO_THOUGHT]
     asks_for_none = any(map(audit.is_paid, thoughtless))
     for asked in audit.asked:
         kind = asked.case.kind
         if asked.fault:
-            yield Finding(asked.end or "fault", asked.fault, asked)
+            yield Fault(asked.end or "fault", asked.fault, asked)
         elif asked.reward is None:
             if asked.case.row.reference in judged:
                 detail = "None, though other answers to this reference are scored: a policy can escape its 0 by it"
             else:
                 detail = "None for every answer to this reference: its rows train nothing"
-            yield Finding("unjudged", detail, asked)
+            yield Fault("unjudged", detail, asked)
         elif kind in RIGHT and not audit.is_paid(asked):
-            yield Finding("right answer refused", f"reward {asked.reward:g}", asked)
+            yield Fault("right answer refused", f"reward {asked.reward:g}", asked)
         elif (
             kind not in RIGHT
             and audit.is_paid(asked)
@@ -340,10 +340,10 @@ def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Finding]:
             and not (kind == "thought" and asks_for_none)
         ):
             problem = "wrong answer paid" if kind == "wrong" else "exploit paid"
-            yield Finding(problem, f"reward {asked.reward:g}", asked)
+            yield Fault(problem, f"reward {asked.reward:g}", asked)
 
 
-def _of_other_calls(caller: Caller, asked: Sequence[Asked]) -> Iterator[Finding]:
+def _of_other_calls(caller: Caller, asked: Sequence[Asked]) -> Iterator[Fault]:
     """Rewards that are others when the ordinary cases come again, shuffled, and in batches where it takes them."""
     ordinary = [each for each in asked if not each.fault and each.case.kind != "adversarial"]
     random.Random(0).shuffle(ordinary)
@@ -352,7 +352,7 @@ def _of_other_calls(caller: Caller, asked: Sequence[Asked]) -> Iterator[Finding]
     failed = Counter(now.fault for now in second if now.fault)
     for fault, count in failed.items():
         detail = f"{fault}: so {count} of {len(second)} cases that have a reward alone, in calls of {at_once}"
-        yield Finding("fails in a batch", detail)
+        yield Fault("fails in a batch", detail)
     for before, now in zip(ordinary, second, strict=False):
         if not now.fault and before.reward != now.reward:
-            yield Finding("changes from call to call", f"first {before.reward}, then {now.reward}", before)
+            yield Fault("changes from call to call", f"first {before.reward}, then {now.reward}", before)

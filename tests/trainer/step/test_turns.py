@@ -149,11 +149,6 @@ def test_what_a_group_shares_cancels_behind_a_tools_answer_too(
     assert found == pytest.approx(left, abs=1e-3 if left else 1e-6)
 
 
-def test_an_estimator_of_turns_is_refused_where_there_are_none(tokenizer, tmp_path: Path):
-    with pytest.raises(Refusal, match="'gigpo' asks for turn_rewards and state_keys"):
-        scripted(tokenizer, tmp_path, advantage="gigpo", reward_funcs=paying)
-
-
 @pytest.mark.parametrize(
     ("logged", "said"),
     [

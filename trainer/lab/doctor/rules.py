@@ -8,20 +8,19 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import Any, Literal
+from typing import Any
 
+from evenkeel.errors import Severity as Severity
 from evenkeel.trainer.lab.doctor.log import NAMES, Log
 
 Numbers = dict[str, float]
-Severity = Literal["error", "warning", "note"]
-
 WINDOW = 5
 """Lines over which a mean or a median is taken: a median of five lets two outliers pass."""
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One rule.
+class Symptom:
+    """A sign in a log that something is wrong: not a rule on settings, which `evenkeel.errors.Rule` is.
 
     Attributes:
         needs: the metric without which it cannot be asked, under the names of `NAMES`.
@@ -58,10 +57,10 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Observation:
     """What a rule found, and from which step to which it held; ``numbers`` and ``text`` are those of the last one."""
 
-    rule: Rule
+    rule: Symptom
     first_step: int
     last_step: int
     numbers: Numbers
@@ -99,16 +98,16 @@ class Examination:
 
     def __init__(self) -> None:
         self.log = Log()
-        self.findings: dict[str, Finding] = {}
+        self.findings: dict[str, Observation] = {}
 
-    def add(self, step: int, line: Mapping[str, Any]) -> list[Finding]:
+    def add(self, step: int, line: Mapping[str, Any]) -> list[Observation]:
         """Add a line; returns what is found for the first time."""
         self.log.add(step, line)
-        found = {rule: numbers for rule in RULES if (numbers := rule.found(self.log)) is not None}
+        found = {rule: numbers for rule in SYMPTOMS if (numbers := rule.found(self.log)) is not None}
         before = {*self.findings}
         for rule, numbers in found.items():
             first = self.findings[rule.name].first_step if rule.name in before else step
-            self.findings[rule.name] = Finding(rule, first, step, numbers)
+            self.findings[rule.name] = Observation(rule, first, step, numbers)
         return [self.findings[rule.name] for rule in found if rule.name not in before]
 
     def add_all(self, lines: Iterable[tuple[int, Mapping[str, Any]]]) -> "Examination":
@@ -120,25 +119,25 @@ class Examination:
     @property
     def unasked(self) -> dict[str, str]:
         """Name of each rule that could not be asked → why."""
-        why = {rule.name: rule.unasked(self.log) for rule in RULES}
+        why = {rule.name: rule.unasked(self.log) for rule in SYMPTOMS}
         return {name: reason for name, reason in why.items() if reason is not None}
 
 
-RULES: list[Rule] = []
+SYMPTOMS: list[Symptom] = []
 """All rules, in the order in which they are asked and listed."""
 
 
-def rule(name: str, severity: Severity, **told: Any) -> Callable[[Callable[[Log], Numbers | None]], Any]:
-    """Put the function below into `RULES`; the arguments are the fields of `Rule`."""
+def symptom(name: str, severity: Severity, **told: Any) -> Callable[[Callable[[Log], Numbers | None]], Any]:
+    """Put the function below into `SYMPTOMS`; the arguments are the fields of `Symptom`."""
 
     def listed(found: Callable[[Log], Numbers | None]) -> Callable[[Log], Numbers | None]:
-        RULES.append(Rule(name, severity, **{"own": (), **told}, found=found))
+        SYMPTOMS.append(Symptom(name, severity, **{"own": (), **told}, found=found))
         return found
 
     return listed
 
 
-@rule(
+@symptom(
     "learning-rate-zero",
     "error",
     needs="learning_rate",
@@ -152,7 +151,7 @@ def learning_rate_zero(log: Log) -> Numbers | None:
     return {"lines": len(rates)} if rates and not any(rates) else None
 
 
-@rule(
+@symptom(
     "not-finite",
     "error",
     needs="gradient_norm",
@@ -167,7 +166,7 @@ def not_finite(log: Log) -> Numbers | None:
     return None if all(map(math.isfinite, newest.values())) else newest
 
 
-@rule(
+@symptom(
     "truncated-and-wrong",
     "error",
     needs="truncated",
@@ -187,7 +186,7 @@ def truncated_and_wrong(log: Log) -> Numbers | None:
     return {"lines": 3, "truncated": mean(truncated), "reward": mean(rewards)} if none_right else None
 
 
-@rule(
+@symptom(
     "nothing-trained",
     "error",
     needs="gradient_norm",
@@ -206,7 +205,7 @@ def nothing_trained(log: Log) -> Numbers | None:
     return {"lines": WINDOW, "reward": mean(rewards or [math.nan]), "dead": mean(dead or [math.nan])}
 
 
-@rule(
+@symptom(
     "dead-groups",
     "warning",
     needs="dead_groups",
@@ -225,7 +224,7 @@ def dead_groups(log: Log) -> Numbers | None:
     return {"dead": mean(shares), "lines": WINDOW, "reward": mean(rewards or [math.nan])}
 
 
-@rule(
+@symptom(
     "truncated",
     "warning",
     needs="truncated",
@@ -239,7 +238,7 @@ def truncated(log: Log) -> Numbers | None:
     return {"truncated": mean(shares), "lines": WINDOW} if shares and mean(shares) >= 0.5 else None
 
 
-@rule(
+@symptom(
     "entropy-collapse",
     "warning",
     needs="entropy",
@@ -256,7 +255,7 @@ def entropy_collapse(log: Log) -> Numbers | None:
     return {"first": median(first), "last": median(last), "share": median(last) / median(first)}
 
 
-@rule(
+@symptom(
     "held-out-stands-still",
     "warning",
     needs="held_out",
@@ -284,7 +283,7 @@ def held_out_stands_still(log: Log) -> Numbers | None:
     }
 
 
-@rule(
+@symptom(
     "kl-runaway",
     "warning",
     needs="kl",
@@ -298,7 +297,7 @@ def kl_runaway(log: Log) -> Numbers | None:
     return {"kl": median(values), "lines": WINDOW} if values and median(values) >= 1 else None
 
 
-@rule(
+@symptom(
     "lengths-drifting",
     "warning",
     needs="length",
@@ -320,7 +319,7 @@ def lengths_drifting(log: Log) -> Numbers | None:
     return {"first": median(lengths), "last": last, "reward_first": mean(rewards), "reward_last": mean(newest)}
 
 
-@rule(
+@symptom(
     "clip-fraction",
     "note",
     needs="clipped",

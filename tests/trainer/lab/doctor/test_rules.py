@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from trl import GRPOConfig
 
-from evenkeel.trainer.lab.doctor.rules import RULES, Examination
+from evenkeel.trainer.lab.doctor.rules import SYMPTOMS, Examination
 from evenkeel.trainer.run.config import RunConfig
 from tests.paths import ROOT
 
@@ -94,7 +94,7 @@ def test_a_planted_fault_raises_its_alarm_at_its_line_and_no_other(fault: str) -
 
 
 def test_every_rule_has_a_planted_fault() -> None:
-    assert {rule.name for rule in RULES} == {name for _, expected in FAULTS.values() for name in expected}
+    assert {rule.name for rule in SYMPTOMS} == {name for _, expected in FAULTS.values() for name in expected}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_steps_that_are_trained_again_replace_what_followed_them() -> None:
     assert Examination().add_all([*lines, (3, {"learning_rate": 0.0})]).findings
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", SYMPTOMS, ids=lambda rule: rule.name)
 def test_every_rule_names_settings_that_exist_and_numbers_that_it_finds(rule: Any) -> None:
     assert not {*rule.trl} - {field.name for field in dataclasses.fields(GRPOConfig)}
     for setting in rule.own:
@@ -138,4 +138,4 @@ def test_every_rule_names_settings_that_exist_and_numbers_that_it_finds(rule: An
 def test_the_page_holds_every_rule_with_its_threshold() -> None:
     rows = [line.split(" | ") for line in (ROOT / "docs/doctor.md").read_text().splitlines() if line.startswith("| `")]
     listed = [(row[0].strip("| `"), row[1], row[2]) for row in rows if len(row) == 6]
-    assert listed == [(rule.name, rule.severity, str(rule.lines)) for rule in RULES]
+    assert listed == [(rule.name, rule.severity, str(rule.lines)) for rule in SYMPTOMS]

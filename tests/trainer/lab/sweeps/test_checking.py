@@ -40,7 +40,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"model.name_or_path": "./absent"}, r"compare\.yaml, line 9: variants\.other\.model.*existing folder"),
+        ({"model.name_or_path": "./absent"}, r"compare\.yaml, line 9: variants\.other\.model.*not a folder"),
         ({"data.train": {"generator": None, "path": "absent.jsonl"}}, r"absent\.jsonl"),
         ({"trl.max_completion_length": 100_000}, r"compare\.yaml, line 9: variants\.other\.trl\.max_completion_length"),
     ],
