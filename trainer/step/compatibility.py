@@ -42,7 +42,6 @@ class Loaded:
         has_plain_cache: its cache is the keys and values of each text token.
         is_sharded: no process holds all weights.
         has_positions: the training rows can be read by position; not so for streamed data.
-        special_functions: names of reward functions that are a model or asynchronous.
         same_names: names that several reward functions share.
         image_column: a column of images beside the prompts, if there is one.
         turn_columns: columns of turns that the environments leave; ``None`` = not known, they are not of a run file.
@@ -58,7 +57,6 @@ class Loaded:
     has_plain_cache: bool = True
     is_sharded: bool = False
     has_positions: bool = True
-    special_functions: tuple[str, ...] = ()
     same_names: tuple[str, ...] = ()
     image_column: str | None = None
     turn_columns: frozenset[str] | None = None

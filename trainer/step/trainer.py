@@ -53,7 +53,7 @@ from evenkeel.trainer.step.generation import (
     preallocated_cache,
 )
 from evenkeel.trainer.step.guards import DiskGuard, FaultGuard, memory_errors_explained
-from evenkeel.trainer.step.judging import Judging, is_plain
+from evenkeel.trainer.step.judging import Judging
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.microbatches import (
     GradientComparison,
@@ -822,11 +822,6 @@ def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         if environments and len(turn_columns) == len(environments)
         else None,
         image_column=next((name for name in ("image", "images") if name in columns), None),
-        special_functions=tuple(
-            name
-            for name, function in zip(trainer.reward_func_names, trainer.reward_funcs, strict=True)
-            if not is_plain(function)
-        ),
     )
 
 
