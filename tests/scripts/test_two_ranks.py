@@ -1,4 +1,4 @@
-"""Two ranks of a real run: told to stop, without memory, without progress, and with a verifier that hangs on one."""
+"""Two ranks of a real run: told to stop, and without progress."""
 
 import json
 import re
