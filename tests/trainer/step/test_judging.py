@@ -156,24 +156,3 @@ def test_a_function_that_fails_waits_for_the_judgement_under_way_and_its_error_i
         train(RLVRTrainer, tiny_model, tmp_path, reward=[fails, slow])
     assert over == [True]
     assert "early-judging" not in {thread.name for thread in threading.enumerate()}
-
-
-TWO_RANKS = """
-import time
-def slow(early):
-    def function(completions, log_metric=None, log_extra=None, **_):
-        time.sleep(0.3 if rank == "1" else 0.0)
-        log_metric("rank", float(rank))
-        log_extra("thread", [threading.current_thread().name] * len(completions))
-        return digit_reward(completions)
-    function.may_run_in_thread = early
-    return function
-
-import threading
-runs = [ours(model, output / str(early), reward=slow(early), num_iterations=2, beta=0.04, **settings)
-        for early in (True, False)]
-clocks = ("_s", "_time", "_runtime", "_per_second")
-logs = [[{k: v for k, v in entry.items() if not k.endswith(clocks)} for entry in run.state.log_history] for run in runs]
-found = [max_difference(*runs), logs[0] == logs[1], *[sorted(set(run._logs["extra"]["thread"])) for run in runs]]
-(output / f"rank-{rank}.json").write_text(json.dumps(found))
-"""

@@ -44,9 +44,6 @@ def test_turns_are_told_apart_in_a_group_that_begins_alike():
     assert [turn.written for turn in second] == [[5], [6]]
 
 
-TURNS = [Turn([1, 2], [5, 6]), Turn([1, 2, 5, 6, 8, 9], [5, 7])]
-
-
 # Errors of the mask, planted in TRL's loop. Each changes all conversations of several turns
 
 

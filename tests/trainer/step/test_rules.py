@@ -20,7 +20,6 @@ TWO_MICROBATCHES = {"gradient_accumulation_steps": 2}
 IBPO = {"advantage": "ibpo", "revision": {"references": 2}}
 LOPTI = {"update_schedule": "lopti"}
 IN_TURNS = {"loaded": Loaded(own_generation="tools")}
-BEST = {"load_best_model_at_end": True, "eval_strategy": "steps", "save_strategy": "steps"}
 ROUTER = {"loaded": Loaded(has_router_loss=True)}
 
 

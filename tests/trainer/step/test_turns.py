@@ -77,17 +77,6 @@ def trained(tokenizer: PreTrainedTokenizerFast, folder: Path, **chosen: Any) -> 
     return trainer
 
 
-STRATEGIES: list[dict[str, Any]] = [
-    {"advantage": "gigpo"},
-    {"advantage": "turn_grpo"},
-    {"advantage": "turn_discounted"},
-    {"advantage": "entropy_shaped", "token_weight": "top_entropy"},
-    {"advantage": "exchangeable_prefix_tree", "token_weight": "adv_reweight"},
-    {"coefficient": "trajectory_ratio", "loss_type": "cispo"},
-    {"update_schedule": "lopti", "token_weight": "clip_cov"},
-]
-
-
 def inserted_tokens_have_no_gradient(trainer: InTurns) -> None:
     assert len(trainer.seen) == trainer.args.max_steps
     for mask, gradient, _ in trainer.seen:

@@ -100,17 +100,3 @@ def test_a_server_that_fails_fails_the_run(
     monkeypatch.setattr(engine, "_completions", lambda body: full if len(engine.requests) > 3 else complete(body))
     with pytest.raises(Exception, match="no memory"):
         trained(served, tmp_path, True)
-
-
-TWO = """
-import pytest
-from tests.trainer.step.engine.file_client import use_file_client
-
-use_file_client(pytest.MonkeyPatch(), output)
-settings |= dict(use_vllm=True, vllm_mode="server", vllm_server_base_url="ADDRESS", max_steps=4)
-stale = {"staleness": 1, "overlap_generation": OVERLAPS}
-trainer = ours(model, output / "run", strategies=stale, **settings)
-total = float(sum(p.double().abs().sum() for p in trainer.model.parameters()))
-rewards = [line["reward"] for line in trainer.state.log_history[:-1]]
-(output / f"rank-{rank}.json").write_text(json.dumps([total, rewards]))
-"""
