@@ -36,7 +36,7 @@ def check(spec: Any) -> list[int]:
         lambda completion, reference: Verdict(len(set(completion) & set(str(reference))) / 9, completion, ""),
         lambda completion, reference: right(completion, reference) * len(called.append(1) or called) / len(called),
     ],
-    ids=str,
+    ids=lambda spec: "a lambda" if callable(spec) else str(spec),
 )
 def test_one_that_judges_is_left_alone(spec: Any) -> None:
     assert check(spec) == list(range(100))
