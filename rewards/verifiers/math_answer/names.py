@@ -46,7 +46,7 @@ _LIMIT = re.compile(  # of what only the question knows, f(x) or a_n
     r"\\(?:lim|sum|prod|int)(?![a-zA-Z])(?: ?[_^] ?(?:\{[^{}]*\}|\w))* ?"
     r"(?:(?=.*(?<![\\a-z])[a-hA-Z] ?(?:_|\()).{1,60}|[fgh])"
 )
-_COMPUTED = re.compile(r"\\[a-z]+ ?\([\d, ]+\)")
+_COMPUTED = re.compile(r"(?:\\(?:gcd|max|min|sup|inf|#)|\\text ?\{[a-z]+\}) ?\\?[({][^a-zA-Z]*\d[^a-zA-Z]*")
 _INTRODUCTION = re.compile(
     rf"\\text ?\{{(?P<start>[^{{}}]*)\}} ?(?P<name>{_CORE}{_INDEX}?) ?\\text ?\{{(?P<end> *(?:is|are|equals)) *\}}"
     rf"|\\text ?\{{(?P<of>[^{{}}]*(?:of|{'|'.join(NOTATION['introductions']['extremes'].split())})) *\}}"
@@ -144,7 +144,8 @@ def squeezed(text: str) -> str:
         *re.findall(r"[A-Z]{2,4}|(?<=_\{)[a-z]+", name),
         *(named if "_" in name else ()),
     ]
-    doubtful = any(denies(words) for words in beside) or not ("_" in name or all(map(name_a_quantity, named)))
+    doubtful = any(map(denies, beside)) or not are_known(re.findall(r"\b[a-z]{4,}\b", " ".join(beside)))
+    doubtful = doubtful or not ("_" in name or all(map(name_a_quantity, named)))
     squeezed_text = re.sub(r"^\|([A-Z]{2})\|$", r"\1", re.sub(r"\\text|\\(?=max|min)|[\s{}]", "", text))
     return _DOUBTFUL + squeezed_text if doubtful else squeezed_text
 
