@@ -13,7 +13,6 @@ from ruamel.yaml import YAML
 
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.lab.rollouts import RecordedRollouts
-from tests.scripts import stopping_verifier
 from tests.scripts.test_train import SETTINGS, launch, metrics
 
 CLOCK = re.compile(r"(_s|_runtime|_per_second|step_time)$")
@@ -27,7 +26,7 @@ def run_file(folder: Path, model: Path, name: str, **trl: Any) -> Path:
         "model": {"name_or_path": str(model)},
         "name": "run",
         "output_dir": str(folder / name),
-        "rewards": [{"verifier": "tests.scripts.stopping_verifier:stopping"}],
+        "algorithm": {**SETTINGS["algorithm"], "advantage": "tests.scripts.stopping_estimator:stopping"},
         "trl": {**SETTINGS["trl"], **trl},
     }
     path = folder / f"{name}.yaml"
@@ -86,13 +85,9 @@ def test_metrics_of_an_interrupted_run_equal_those_of_one_without(tiny_model: Pa
     timing = {"max_steps": 8, "logging_steps": 3, "save_steps": 4, "save_total_limit": 1}
     overrides = ["algorithm.sequences_per_update=16", "algorithm.update_schedule=lopti", "evaluation.every_steps=2"]
     whole = run_file(tmp_path, tiny_model, "whole", **timing)
-    stopping_verifier.judged = 0
     assert main([str(whole), *overrides]) == 0
-    in_all = stopping_verifier.judged
-    assert in_all > 100
     cut = run_file(tmp_path, tiny_model, "cut", **timing)
-    # Behind it lie the 16 + 8 judgements of the last rollout batch and its evaluation, and 6 of the evaluation before.
-    interruption = {"STOPPING_VERIFIER_AT": str(in_all - 30), "STOPPING_VERIFIER_BY": by}
+    interruption = {"STOPPING_ESTIMATOR_AT": "4", "STOPPING_ESTIMATOR_BY": by}
     stopped = launch("-m", "evenkeel", "train", str(cut), *overrides, "--resume", "auto", **interruption)
     assert stopped.returncode == status, stopped.stderr[-3000:]
     assert main([str(cut), *overrides, "--resume", "auto"]) == 0
@@ -124,7 +119,7 @@ def test_two_processes_go_on_bit_for_bit(tiny_model: Path, tmp_path: Path):
     assert record["world_size"] == 2
 
     (tmp_path / "cut" / "checkpoint-4" / "rng_state_1.pth").unlink()  # as when rank 1 is killed while it saves
-    again = launch(*command, ACCELERATE_USE_CPU="true")
+    again = launch(*ON_TWO, *train, ACCELERATE_USE_CPU="true")
     assert again.returncode == 0, again.stderr[-3000:]
     assert again.stdout.count("checkpoint-4 is broken: rng_state_1.pth is missing") == 1
     assert_same_state(tmp_path / "cut" / "checkpoint-4", tmp_path / "whole" / "checkpoint-4")

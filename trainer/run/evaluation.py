@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig, evaluation_arguments
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.record.checkpoints import checkpoints_of
 from evenkeel.trainer.run.record.directory import fresh_directory
 from evenkeel.trainer.run.record.files import CONFIG, SUMMARY, TRAINER_STATE, StateRecord, read_record, write_json
 
@@ -20,16 +18,7 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
     Args:
         checkpoint: folder of a checkpoint or an adapter, or a hub id.
         output: directory to write to; else ``runs/evaluations/<config>-<checkpoint>``, or the first free one beside it.
-
-    Raises:
-        Refusal: ``checkpoint`` is the directory of a whole run.
     """
-    inside = checkpoints_of(Path(checkpoint))[::-1]
-    if inside and not (Path(checkpoint) / "config.json").exists():
-        raise Refusal(
-            f"{Path(checkpoint)} is the directory of a run with {len(inside)} checkpoints. Name one of them: "
-            f"{', '.join(map(str, inside))}."
-        )
     policy = f"model.name_or_path={json.dumps(checkpoint)}"
     experiment = Experiment.of_file(config_path, [*overrides, policy], evaluation_only=True)
     config = experiment.config

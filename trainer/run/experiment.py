@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from evenkeel.errors import Refusal
 from evenkeel.rewards import GENERATORS, Verifier, build_verifier, reward_functions
 from evenkeel.rewards.noise import RewardNoise
 from evenkeel.rewards.references import check_rewards
@@ -231,14 +230,6 @@ class Experiment:
             guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, print_line),
         )
         silence(trainer)
-        ours = trainer.model.named_parameters() if args.process_index == 0 else ()  # other ranks may get theirs later
-        if broken := [name for name, each in ours if not each.is_meta and not bool(each.isfinite().all())]:
-            raise Refusal(
-                f"model.name_or_path = {config.model.name_or_path!r}: {len(broken)} of its weights are NaN or infinite "
-                f"({broken[0]}), so that the policy could draw no token. Copy or download the model again; of a run "
-                "take an earlier checkpoint.",
-                code="weights",
-            )
         for adapter in getattr(trainer.model, "peft_config", {}).values():
             for name, value in vars(adapter).items():
                 if isinstance(value, set):  # it would be written in another order by each process
