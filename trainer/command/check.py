@@ -26,7 +26,7 @@ warning or note; ``key``: dotted; ``code``: the kind of mistake, a short name su
 ``code`` (what the file names: ``name``, ``file``, ``key``, ``written``), ``plan`` (numbers, or null; the fields of
 `trainer.run.check.plan.Plan`), ``possible_processes`` (on which the batch can be cut), ``prompt_tokens`` (part →
 ``tokenized``, ``longest``), and ``memory_estimate`` (ddp, zero1, zero2, zero3 or fsdp2 → ``peak_bytes``, ``terms`` with
-``name``, ``bytes``, ``phase``, ``arithmetic``).
+``name``, ``bytes``, ``phase``).
 """
 
 import argparse

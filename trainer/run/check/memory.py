@@ -83,12 +83,11 @@ class Training:
 
 @dataclass(frozen=True)
 class Term:
-    """One term: its name, bytes, when they are held, and the arithmetic as text."""
+    """One term: its name, bytes, and when they are held."""
 
     name: str
     bytes: int
     phase: Phase
-    arithmetic: str
 
 
 @dataclass(frozen=True)
@@ -119,9 +118,9 @@ def memory_per_device(
         *_generation(model, training),
     ]
     if training.vllm_bytes:
-        terms.append(Term("vLLM", training.vllm_bytes, "always", "vllm_gpu_memory_utilization × the device"))
+        terms.append(Term("vLLM", training.vllm_bytes, "always"))
     if training.on_gpu:
-        terms.append(Term("CUDA context", CONTEXT, "always", "about 1 GiB"))
+        terms.append(Term("CUDA context", CONTEXT, "always"))
     return MemoryEstimate(tuple(terms))
 
 
@@ -159,24 +158,23 @@ def _states(model: ModelSize, training: Training, sharding: Sharding, processes:
     parts = {"weights": sharding in ("zero3", "fsdp2"), "gradients": sharding in ("zero2", "zero3", "fsdp2")}
     shares = {name: processes if divided else 1 for name, divided in parts.items()}
     of_states = 1 if sharding == "ddp" else processes
-    yield _product("weights", "always", ("P", weights), stored, shares["weights"])
+    yield Term("weights", round(weights * stored / shares["weights"]), "always")
     if _is_autocast(training, sharding):
-        yield _product("weights in 16 bits (autocast)", "training", ("P", weights), 2, 1)
-    yield _product("gradients", "always", ("T", trained), of_gradient, shares["gradients"])
+        yield Term("weights in 16 bits (autocast)", weights * 2, "training")
+    yield Term("gradients", round(trained * of_gradient / shares["gradients"]), "always")
     if sharding == "ddp" and processes > 1:
-        yield _product("gradient buckets (DDP)", "always", ("T", trained), of_gradient, 1)
+        yield Term("gradient buckets (DDP)", round(trained * of_gradient), "always")
     if deepspeed_16:
-        yield _product("float32 weights (DeepSpeed)", "always", ("T", trained), 4, of_states)
+        yield Term("float32 weights (DeepSpeed)", round(trained * 4 / of_states), "always")
     if training.optimizer_states:
-        size = training.optimizer_states * of_optimizer
-        yield _product("optimizer", "always", ("T", trained), size, of_states)
+        yield Term("optimizer", round(trained * training.optimizer_states * of_optimizer / of_states), "always")
 
 
 def _reference(model: ModelSize, training: Training, sharding: Sharding, processes: int) -> Iterator[Term]:
     if training.reference:
         stored = min(training.weight_bytes, 2) if sharding.startswith("zero") else training.weight_bytes
         divided = processes if sharding in ("zero3", "fsdp2") else 1
-        yield _product("reference model", "always", ("P", model.parameters), stored, divided)
+        yield Term("reference model", round(model.parameters * stored / divided), "always")
 
 
 def _gathered(model: ModelSize, training: Training, sharding: Sharding) -> Iterator[Term]:
@@ -184,11 +182,9 @@ def _gathered(model: ModelSize, training: Training, sharding: Sharding) -> Itera
         return
     embeddings = model.vocabulary * model.hidden
     layer = (model.parameters - embeddings) // model.layers
-    size = (2 * layer + embeddings) * training.compute_bytes
-    words = f"(2 × {layer:,} of a layer + {embeddings:,} of the embeddings) × {training.compute_bytes}"
-    yield Term("gathered weights", size, "training", words)
+    yield Term("gathered weights", (2 * layer + embeddings) * training.compute_bytes, "training")
     if training.rows_generated and sharding == "zero3":
-        yield _product("gathered weights", "generation", ("P", model.parameters), training.compute_bytes, 1)
+        yield Term("gathered weights", model.parameters * training.compute_bytes, "generation")
 
 
 def _activations(model: ModelSize, training: Training, sharding: Sharding) -> Iterator[Term]:
@@ -196,33 +192,18 @@ def _activations(model: ModelSize, training: Training, sharding: Sharding) -> It
     tokens = training.rows * training.tokens
     layer = activations_of_a_token(model, training.compute_bytes, autocast=autocast)
     residual = (4 if autocast else training.compute_bytes) * model.hidden
-    if training.checkpointing:
-        size = tokens * (model.layers * residual + layer)
-        words = f"{training.rows} × {training.tokens:,} tokens × ({model.layers} layers × {residual:,} + {layer:,})"
-    else:
-        size = tokens * model.layers * layer
-        words = f"{training.rows} × {training.tokens:,} tokens × {model.layers} layers × {layer:,}"
-    yield Term("activations", size, "training", words)
+    of_a_token = model.layers * residual + layer if training.checkpointing else model.layers * layer
+    yield Term("activations", tokens * of_a_token, "training")
 
 
 def _logits(model: ModelSize, training: Training) -> Iterator[Term]:
     tokens = training.rows * training.tokens
     tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS) * training.compute_bytes
     head = model.vocabulary * model.hidden * 4 if model.trained == model.parameters else 0
-    size = tile + head + tokens * model.hidden * 4
-    words = f"tile {tile:,} + gradient of the output layer {head:,} + {tokens:,} tokens × {model.hidden} × 4"
-    yield Term("logits", size, "training", words)
+    yield Term("logits", tile + head + tokens * model.hidden * 4, "training")
 
 
 def _generation(model: ModelSize, training: Training) -> Iterator[Term]:
     if training.rows_generated:
         of_a_token = 2 * model.layers * model.key_value_heads * model.head_dim * training.compute_bytes
-        size = training.rows_generated * training.tokens * of_a_token
-        words = f"{training.rows_generated} × {training.tokens:,} tokens × {of_a_token:,}"
-        yield Term("keys and values", size, "generation", words)
-
-
-def _product(name: str, phase: Phase, count: tuple[str, int], size: float, divided: int) -> Term:
-    symbol, number = count
-    words = f"{symbol} {number:,} × {size:g}{f' ÷ {divided}' if divided > 1 else ''}"
-    return Term(name, round(number * size / divided), phase, words)
+        yield Term("keys and values", training.rows_generated * training.tokens * of_a_token, "generation")

@@ -135,7 +135,7 @@ def test_json_holds_what_its_schema_names(workshop: Path, capsys: pytest.Capture
     assert record["problems"][0]["code"] == "no-positive-weight"
     assert record["prompt_tokens"]["train"] == {"tokenized": 8, "longest": 6}  # user a 1 a 2 assistant
     ddp = record["memory_estimate"]["ddp"]
-    assert {*ddp["terms"][0]} == {"name", "bytes", "phase", "arithmetic"}
+    assert {*ddp["terms"][0]} == {"name", "bytes", "phase"}
     (weights,) = (term["bytes"] for term in ddp["terms"] if term["name"] == "weights")
     assert weights == 4 * record_parameters(workshop)
 
