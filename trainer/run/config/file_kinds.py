@@ -49,28 +49,6 @@ OTHER_KINDS = (
         "compute_environment distributed_type fsdp_config deepspeed_config mixed_precision",
         "Launch with it: evenkeel launch --config_file {file} RUN.yaml.",
     ),
-    _other(
-        "DeepSpeed",
-        "zero_optimization train_micro_batch_size_per_gpu train_batch_size gradient_clipping",
-        "Name it in a run's file: `trl: {{deepspeed: {file}}}`, or better launch with configs/accelerate/zero2.yaml.",
-    ),
-    _other("a W&B sweep", "program method parameters", "Start its agents: wandb sweep {file}.", 2),
-    _other(
-        "a model (its config.json)",
-        "architectures model_type transformers_version",
-        "Name the model in a run's file: `model: {{name_or_path: FOLDER}}`.",
-        2,
-    ),
-    FileKind(
-        "`trl grpo`, without sections",
-        frozenset(
-            ["model_name_or_path", "dataset_name", "reward_funcs", "output_dir", "learning_rate", "num_generations"]
-        ),
-        "A run file has sections: `model: {{name_or_path: …}}`, `data: {{train: {{path: …}}}}`, `rewards:`, and "
-        "GRPOConfig's arguments under `trl:`; configs/quickstart.yaml is an example.",
-        2,
-        _RUN | {"data", "extends"},
-    ),
 )
 
 
