@@ -2,6 +2,5 @@
 
 from evenkeel.trainer.lab.reports.contents import Report, report_on
 from evenkeel.trainer.lab.reports.page import html_page, markdown_page, print_report, write_report
-from evenkeel.trainer.lab.reports.run_files import ReportError
 
-__all__ = ["Report", "ReportError", "html_page", "markdown_page", "print_report", "report_on", "write_report"]
+__all__ = ["Report", "html_page", "markdown_page", "print_report", "report_on", "write_report"]

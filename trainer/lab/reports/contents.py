@@ -67,7 +67,7 @@ def report_on(directory: Path) -> Report:
     """Gather the report on a run's or a sweep's directory.
 
     Raises:
-        ReportError: there is nothing to report on.
+        Refusal: there is nothing to report on.
     """
     runs = read_runs(directory)
     comparisons = [comparison(runs, dataset) for dataset in datasets_of(runs)]

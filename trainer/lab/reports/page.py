@@ -6,10 +6,10 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.page_templates import page_templates, style
 from evenkeel.trainer.lab.reports.contents import Report, report_on
 from evenkeel.trainer.lab.reports.figures import COLOURS, INK, LINE, SOFT
-from evenkeel.trainer.lab.reports.run_files import ReportError
 from evenkeel.trainer.lab.reports.tables import Table, escaped, markdown_table, table_of
 from evenkeel.trainer.lab.statistics import StatisticsError
 
@@ -25,7 +25,7 @@ def write_report(directory: Path, output: Path | None = None) -> tuple[Report, P
         output: the HTML file; without it ``report.html`` in the directory.
 
     Raises:
-        ReportError: there is nothing to report on, or what there is cannot be compared.
+        Refusal: there is nothing to report on, or what there is cannot be compared.
     """
     page = output or directory / "report.html"
     beside_the_runs = page.parent.resolve() == directory.resolve()
@@ -33,7 +33,7 @@ def write_report(directory: Path, output: Path | None = None) -> tuple[Report, P
         report = report_on(directory)
         html, summary = html_page(report, links=beside_the_runs), report.summary
     except StatisticsError as refusal:
-        raise ReportError(f"The runs in {directory} cannot be compared: {refusal}") from refusal
+        raise Refusal(f"The runs in {directory} cannot be compared: {refusal}") from refusal
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(html)
     picture = page.with_suffix(".svg")

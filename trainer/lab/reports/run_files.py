@@ -21,10 +21,6 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 _AGAIN = "Bring back the file as it was written, or leave its run out of the report."
 
 
-class ReportError(Refusal):
-    """A directory that there is nothing to report on."""
-
-
 @dataclass(frozen=True)
 class RecordedRun(RunRecord):
     """One run of a report.
@@ -130,7 +126,7 @@ def read_runs(directory: Path) -> RecordedRuns:
     """The runs under a directory: a run's own, or a sweep's (``sweep.json`` with ``<cell>/run/``).
 
     Raises:
-        ReportError: the directory is neither.
+        Refusal: the directory is neither.
     """
     if (directory / "sweep.json").exists():
         return _sweep_runs(directory, read_json(directory / "sweep.json", SweepRecord))
@@ -139,7 +135,7 @@ def read_runs(directory: Path) -> RecordedRuns:
         seed = run.manifest.get("seed", run.raw_config.get("seed", 0))
         variant = str(run.raw_config.get("name", directory.name))
         return RecordedRuns(variant, {variant: {seed: RecordedRun(directory, variant, seed)}}, {}, {})
-    raise ReportError(
+    raise Refusal(
         f"{directory} is neither the directory of a run, with {METRICS}, nor that of a sweep, with sweep.json, so "
         "there is nothing to report on. Name a directory that evenkeel train or evenkeel sweep has written."
     )
@@ -161,7 +157,7 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
         if (run.path / SUMMARY).exists():
             unfinished[cell["name"]] = "summary.json is damaged, and `evenkeel sweep run` writes it again"
     if not by_variant:
-        raise ReportError(
+        raise Refusal(
             f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Watch them with "
             "`evenkeel sweep status`, and make the report when some have finished."
         )

@@ -14,7 +14,7 @@ import numpy as np
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.comparison import datasets_of, judged_runs
 from evenkeel.trainer.lab.reports.held_out import Answers, Floats, accuracy_table, read_answers
-from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, ReportError, read_runs
+from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, read_runs
 from evenkeel.trainer.lab.statistics import (
     DifferenceComponents,
     StatisticsError,
@@ -55,8 +55,8 @@ def read_pilot(directory: Path, what_to_run: str) -> Pilot:
     """
     try:
         runs = read_runs(directory)
-    except ReportError as refusal:
-        raise Refusal(f"There is no pilot in {directory}: no cell is finished. {what_to_run}") from refusal
+    except Refusal as refusal:
+        raise Refusal(f"There is no pilot in {directory}: {refusal} {what_to_run}") from refusal
     dataset = next(iter(datasets_of(runs)), None)
     if dataset is None:
         raise Refusal(f"The cells in {directory} have no scored answer on any held-out set. {what_to_run}")

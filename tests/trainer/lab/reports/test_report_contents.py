@@ -10,7 +10,8 @@ import pytest
 from pyarrow import parquet
 from scipy import stats
 
-from evenkeel.trainer.lab.reports import Report, ReportError, report_on, write_report
+from evenkeel.errors import Refusal
+from evenkeel.trainer.lab.reports import Report, report_on, write_report
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies
 from evenkeel.trainer.lab.reports.curves import by_rollout
 from evenkeel.trainer.lab.reports.run_files import read_runs
@@ -70,11 +71,11 @@ def test_the_audit_counts_what_the_files_hold(sweep: Path, report: Report):
 @pytest.mark.parametrize("what", ["nothing", "a sweep without a finished cell"])
 def test_a_directory_without_runs_is_refused(tmp_path: Path, what: str):
     if what == "nothing":
-        with pytest.raises(ReportError, match=r"metrics.jsonl, nor that of a sweep, with sweep.json"):
+        with pytest.raises(Refusal, match=r"metrics.jsonl, nor that of a sweep, with sweep.json"):
             report_on(tmp_path)
         return
     names = [f"{variant}-s0" for variant in ("grpo", "ar", "lopti")]
-    with pytest.raises(ReportError, match=r"No cell of the sweep in .* has finished"):
+    with pytest.raises(Refusal, match=r"No cell of the sweep in .* has finished"):
         report_on(record_sweep(tmp_path / "sweep", seeds=[0], unfinished=names))
 
 
@@ -114,7 +115,7 @@ def test_runs_judged_on_other_items_are_refused_in_words(tmp_path: Path):
         file = sweep / cell / "run/evaluations/test/step-000020.parquet"
         rows = [row if row["item"] % 2 == half else {**row, "correct": None} for row in _rows(file)]
         parquet.write_table(pyarrow.Table.from_pylist(rows), file)
-    with pytest.raises(ReportError, match=r"cannot be compared: 2 seeds × 60 items hold no item"):
+    with pytest.raises(Refusal, match=r"cannot be compared: 2 seeds × 60 items hold no item"):
         write_report(sweep)
 
 
