@@ -180,7 +180,7 @@ REFUSALS = [  # one of each room; each rule is tested where it stands
     (["data.train={path: no/such/file.parquet, generator: null}"], "no/such/file.parquet"),
     (["rewards.0.verifier=countdwn"], "Did you mean countdown?"),
     (["num_processes=2"], "num_processes"),
-    (["--resume"], "no complete checkpoint"),
+    (["--resume"], "There is no run in"),
 ]
 
 
