@@ -27,7 +27,7 @@ The rules, where one has to be chosen:
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from math import isqrt, lcm
+from math import isqrt
 from typing import TypeAlias, TypeVar
 
 from evenkeel.rewards.verifiers.math_answer.forms import (
@@ -39,7 +39,6 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     Interval,
     Listing,
     Matrix,
-    Measures,
     Named,
     Number,
     Prose,
@@ -51,8 +50,8 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     Worked,
 )
 from evenkeel.rewards.verifiers.math_answer.names import in_customary_order, is_doubtful, same_name
-from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, without_spaces
-from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, PERCENT, SCALES
+from evenkeel.rewards.verifiers.math_answer.notation import NOTATION
+from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, PERCENT
 
 AlgebraJudge: TypeAlias = Callable[
     [Expression | Relation | Number | About, Expression | Relation | Number], bool | None
@@ -72,7 +71,6 @@ _KINDS = tuple(frozenset(kind.split()) for kind in NOTATION["kinds of functions"
 
 _MULTIPLE_FIRST = re.compile(r"(?P<modulus>\d+) ?[a-df-hj-z] ?(?:(?P<residue>[+-] ?\d+))?")
 _MULTIPLE_LAST = re.compile(r"(?P<residue>-?\d+) ?\+ ?(?P<modulus>\d+) ?[a-df-hj-z]")
-_MOST_RESIDUES = 10_000
 
 _NO_DEGREES = re.compile(r"\\(?:pi|sqrt|[a-z]*(?:sin|cos|tan|cot|ln|log|exp))(?![a-z])")
 _RIGHT_ANGLES = re.compile(r"(?<!\d)(?:90|180|270|360)(?!\d)")
@@ -120,7 +118,7 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         case (Named(), _) | (_, Named()):
             return _same_named(gold, answer, algebra)
         case Relation(), Relation() if gold.is_between_numbers or answer.is_between_numbers:
-            return _same_sides(gold, answer)
+            return False  # a true one is as true as any other
         case Relation(), Relation():
             return algebra(gold, answer)
         case Relation(answer=Worked() as worked), _ if gold.is_between_numbers:
@@ -146,12 +144,10 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
         case Number(is_fraction=True), Words():
             return same_ratio(f"{gold.value.numerator}:{gold.value.denominator}", answer.text)
-        case (Measures(), Measures() | Number()) | (Number(), Measures()):
-            return _total_of(gold) == _total_of(answer)
         case Number(unit=""), Congruence(residues=(residue,)):
-            return gold.value == residue and 0 <= residue < answer.modulus
+            return gold.value == residue
         case (Congruence(), _) | (Quantified(), Congruence()):
-            return _same_congruence(_as_congruence(gold), _as_congruence(answer))
+            return _as_congruence(gold) == _as_congruence(answer)
         case BasedNumber(), BasedNumber():
             return gold == answer
         # sentences, sets, intervals and matrices
@@ -317,16 +313,6 @@ def _as_equation(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None
     return algebra(left, right)
 
 
-def _same_sides(gold: Relation, answer: Relation) -> bool:
-    """Whether an equation between numbers is the same one, perhaps turned round: every true one is as true."""
-    sides, others = (
-        [without_spaces(_NEEDLESS_BRACKETS.sub(r"\1 \2", side)).strip() for side in (relation.left, relation.right)]
-        for relation in (gold, answer)
-    )
-    turned = gold.sign in ("=", "\\ne") and not all(side.isdigit() for side in sides)  # neither 5 = 6 nor 6 = 5
-    return gold.sign == answer.sign and (sides == others or (turned and sides == others[::-1]))
-
-
 def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool | None:
     """In any order; names may number the values (``x_1 = 2, x_2 = 5``), and do not count then."""
     sets = [any(isinstance(item, Listing) and item.braces for item in listing.items) for listing in (gold, answer)]
@@ -435,7 +421,8 @@ def _as_simple(gold: str, answer: str) -> bool:
         answer = answer.replace("!", "").replace("\\binom", "")
     if _size(_NUMERIC_FRACTION.sub("1", answer)) > most:
         return False
-    if any(_uses(kind, answer) and not _uses(kind, gold) for kind in _KINDS):
+    ours, theirs = (set(re.findall(r"\\([a-zA-Z]+)", latex)) for latex in (gold, answer))
+    if any(kind & theirs and not kind & ours for kind in _KINDS):
         return False
     return not (_has_undrawn_root(answer) and not _has_undrawn_root(gold))
 
@@ -449,10 +436,6 @@ def _is_factored(latex: str) -> bool:
 def _size(latex: str) -> int:
     """The number of numbers, letters, functions and operations that ``latex`` is written with."""
     return sum(token not in _NO_WEIGHT for token in _TOKEN.findall(latex))
-
-
-def _uses(kind: frozenset[str], latex: str) -> bool:
-    return not kind.isdisjoint(re.findall(r"\\([a-zA-Z]+)", latex))
 
 
 def _has_undrawn_root(latex: str) -> bool:
@@ -493,25 +476,12 @@ def _as_congruence(form: Form) -> Congruence | None:
     match = _MULTIPLE_FIRST.fullmatch(form.latex.strip()) or _MULTIPLE_LAST.fullmatch(form.latex.strip())
     if match is None or not 2 <= int(match["modulus"]) < 10**9:
         return None
-    return Congruence((int((match["residue"] or "0").replace(" ", "")),), int(match["modulus"]))
+    modulus = int(match["modulus"])
+    return Congruence((int((match["residue"] or "0").replace(" ", "")) % modulus,), modulus)
 
 
 def _is_congruence(form: Form) -> bool:
     return isinstance(form.value if isinstance(form, Named) else form, Congruence)
-
-
-def _same_congruence(gold: Congruence | None, answer: Congruence | None) -> bool:
-    """Whether the same integers solve both, whatever the moduli."""
-    if gold is None or answer is None:
-        return False
-    modulus = lcm(gold.modulus, answer.modulus)
-    if modulus // min(gold.modulus, answer.modulus) * max(len(gold.residues), len(answer.residues)) > _MOST_RESIDUES:
-        return False
-    ours, theirs = (
-        {(residue + step) % modulus for residue in each.residues for step in range(0, modulus, each.modulus)}
-        for each in (gold, answer)
-    )
-    return ours == theirs
 
 
 def _same_time(gold: str, answer: str) -> bool:
@@ -519,21 +489,12 @@ def _same_time(gold: str, answer: str) -> bool:
     one, other = _CLOCK.fullmatch(gold), _CLOCK.fullmatch(answer)
     if one is None or other is None or one["minute"] != other["minute"]:
         return False
-    known = [match["half"] is not None or int(match["hour"]) > 12 or int(match["hour"]) == 0 for match in (one, other)]
-    if all(known):
-        return _hour(one) == _hour(other)
-    return not known[0] and int(one["hour"]) % 12 == int(other["hour"]) % 12 and int(other["hour"]) <= 12
-
-
-def _hour(match: re.Match[str]) -> int:
-    return int(match["hour"]) if match["half"] is None else int(match["hour"]) % 12 + 12 * (match["half"] == "pm")
-
-
-def _total_of(form: Form) -> Measures | None:
-    """A quantity in one unit or several, as its total in the least unit of its scale."""
-    if isinstance(form, Measures):
-        return form
-    scale = next((scale for scale in SCALES if isinstance(form, Number) and form.unit in scale), None)
-    if scale is None or not isinstance(form, Number):
-        return None
-    return Measures(form.value * scale[form.unit], next(iter(scale)))
+    hours = [int(match["hour"]) for match in (one, other)]
+    if not one["half"] and 1 <= hours[0] <= 12:
+        return hours[0] % 12 == hours[1] % 12 and 1 <= hours[1] <= 12
+    known = other["half"] or not 1 <= hours[1] <= 12
+    at = [
+        hour % 12 + 12 * (at["half"] == "pm") if at["half"] else hour
+        for hour, at in zip(hours, (one, other), strict=True)
+    ]
+    return bool(known) and at[0] == at[1]

@@ -168,14 +168,6 @@ class Congruence:
 
 
 @dataclass(frozen=True)
-class Measures:
-    """A quantity in several units, ``2 hours 30 minutes``: its total in the least of its scale, and the scale."""
-
-    total: Fraction
-    kind: str
-
-
-@dataclass(frozen=True)
 class Prose:
     """A sentence: its words and marks, as text, and what stands between them."""
 
@@ -209,7 +201,7 @@ def unreadable_part(form: object) -> str:
 
 
 _Value: TypeAlias = Number | About | Worked | Quantified | Expression | Words | BasedNumber | Named | Relation
-_Several: TypeAlias = Listing | Row | Matrix | Interval | Union | Congruence | Measures
+_Several: TypeAlias = Listing | Row | Matrix | Interval | Union | Congruence
 Form: TypeAlias = _Value | _Several | Prose | Unreadable
 
 INFINITY, MINUS_INFINITY = Words("infinity"), Words("-infinity")

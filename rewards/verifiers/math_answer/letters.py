@@ -6,7 +6,7 @@ as another letter than ``x``, ``\frac{dy}{dx}`` as one thing.
 
 Where letters may not commute, only what is equal term by term is. They may not: capital letters that are
 multiplied, unless the gold divides by a letter or puts one under a root or into a function (``\frac{nRT}{V}`` holds
-numbers); and every letter beside a transpose or a cross product.
+numbers); and every letter beside a cross product. With a transpose a text equals its own alone.
 """
 
 import re
@@ -34,11 +34,9 @@ _APPLIED = re.compile(
 )
 _PRIMED = re.compile(rf"{_LETTER}{_INDEX}?'+{_INDEX}?")
 _TRANSPOSED = re.compile(
-    r"(?P<command>\\[a-zA-Z]+)|(?P<base>(?!e)[A-Za-z](?:_\w)?|\{ ?[A-Za-z] ?\}|\([^()\d]*[A-Z][^()\d]*\)) ?"
+    r"\\[a-zA-Z]+|(?:(?!e)[A-Za-z](?:_\w)?|\{ ?[A-Za-z] ?\}|\([^()\d]*[A-Z][^()\d]*\)) ?"
     r"\^ ?(?P<mark>\{ ?(?:T|\\top|\\dagger|\\intercal|\*|\\cdot|\\text ?\{ ?T ?\}) ?\}|T(?![a-z])|\\top|\\dagger|\*)"
 )
-_FACTOR_OF_MATRICES = re.compile(rf"(?P<name>[A-Z]{_INDEX}?)(?P<transposed> ?\^ ?(?:\{{ ?(?:T|\\top) ?\}}|T|\\top))? ?")
-_TERM_OF_MATRICES = re.compile(rf" ?([+-]?) ?((?:{re.sub('[?]P<.*?>', '?:', _FACTOR_OF_MATRICES.pattern)})+)")
 _VECTOR = (
     rf"(?:(?<![\\A-Za-z]){_LETTER}(?![a-zA-Z])|\\(?:vec|hat|overline) ?\{{\w+\}}|(?<![\w}}^]){{ ?[A-Za-z] ?}}){_INDEX}?"
 )
@@ -102,7 +100,7 @@ class NotUnderstoodError(ValueError):
 def may_not_commute(gold: str, answer: str) -> tuple[str, ...]:
     """How the names of letters start that may not commute: capital ones, operators, `ALL`, or none."""
     both = f"{gold} , {answer}"
-    if _CROSS.search(both) or any(match["mark"] for match in _TRANSPOSED.finditer(both)):
+    if _CROSS.search(both):
         return ALL
     segments = set(_SEGMENT.findall(gold))
     if len({"".join(sorted(each)) for each in segments}) == len(segments) > 1 and re.search(
@@ -156,20 +154,6 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
             raise NotUnderstoodError(text)
         return value
 
-    def transposed(match: re.Match[str]) -> str:
-        if match["command"]:
-            return match[0]
-        mark = "*" if re.search("dagger|cdot|[*]", match["mark"]) else "T"
-        terms = _TERM_OF_MATRICES.findall(match["base"][1:-1]) if match["base"].startswith("(") else []
-        if "".join(map("".join, terms)).replace(" ", "") != match["base"][1:-1].replace(" ", "") or not terms:
-            return letter(f"{match['base']}^{mark}")
-        return "(" + "".join(sign + transposed_product(factors, mark) for sign, factors in terms) + ")"
-
-    def transposed_product(factors: str, mark: str) -> str:
-        """(AB)^T is B^T A^T, and (A^T)^T is A."""
-        found = reversed(list(_FACTOR_OF_MATRICES.finditer(factors)))
-        return " ".join(each["name"] if each["transposed"] else letter(f"{each['name']}^{mark}") for each in found)
-
     latex = _PRIME.sub(lambda match: "'" * (match[0].count("prime")), latex)
     latex = _CHANCE.sub(lambda match: symbol(sympy.Symbol(re.sub(r"\s", "", match[0]), real=True)), latex)
     latex = _OF_A_MATRIX.sub(
@@ -187,8 +171,7 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
     latex = _ORDER.sub(lambda match: letter(match[0]), latex)  # y^{(3)} is a derivative
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
     latex = _NO_CONSTANT.sub(lambda match: letter(match["letter"]) if match["letter"] else match[0], latex)
-    latex = _TRANSPOSED.sub(transposed, latex)
-    if "'" in latex or re.search(r"! ?!", latex):
+    if any(match["mark"] for match in _TRANSPOSED.finditer(latex)) or "'" in latex or re.search(r"! ?!", latex):
         raise NotUnderstoodError(latex)
     if noncommuting == ALL:
         if any(match["left"] is None or latex[match.end()] == "(" for match in _CROSS.finditer(latex)):

@@ -232,8 +232,7 @@ def without_introduction(text: str) -> str:
         words = introduction["words"] or of or f"{introduction['start'] or ''} x {introduction['end'] or ''}"
         unfinished = words.split()[-1:] and words.split()[-1].lower() in _IN_WORDS["links"]
         says_something = unfinished or not name_a_quantity(words)
-    rest = joined[introduction.end() :].strip()
-    return text if says_something else rest
+    return text if says_something else joined[introduction.end() :].strip()
 
 
 def _with_value_apart(text: str) -> str:

@@ -24,6 +24,7 @@ _SMALL = {
 }
 _FRACTION_SIGN = re.compile("[¼-¾⅐-⅞]")
 _INVISIBLE = re.compile(r"\\(?:left|right) ?\.|\\(?:text)?color ?\{(?:red|blue|green)\}|(?:\\\\\s*)+$")
+_SIGN_IN_BRACES = re.compile(r"(?<![\^_}])\{ ?([-+]) ?\}")
 _TIE = re.compile(r"(?<=[^\s$\\])~")  # ~5 is about five, 5~cm is 5 cm
 _UNIT_VECTORS = re.compile(r"\\(?:mathbf|boldsymbol|bm|hat|vec) ?\{(?:\\(?:mathbf|hat|vec) ?\{)?\\?([ijk])(?:math)?\}+")
 _DOTTED = re.compile(r"(\.\d*)\\dot ?\{?(\d)\}?(?!\d|\\)")
@@ -47,7 +48,9 @@ _DECIMAL_COMMA_BEFORE_ZERO = re.compile(r"^([-+]?\d+),(0\d|0\d{3,})$")  # no lis
 _EXPONENT = re.compile(r"(?<=\d)\^ ?(-?\d{2,})|\^ ?(-\d)(?!\d)")  # who writes 2^10 means no 2^1 0; x^10 may be either
 _FULL_STOP = re.compile(r"(?<![.\s])\s*[.,;]$")
 _QUANTITY_IN_TEXT = re.compile(r"\\text ?\{ *([-+]?\d[\d.,/]*) +([^{}\d]*)\}")
-_AT_LEAST = re.compile(r"\\text ?\{ *(?:is |must be )?(?:at (?P<least>least|most)) *\}(?=.)")
+_AT_LEAST = re.compile(r"(?<=^[a-zA-Z]) ?\\text ?\{ *(?:is |must be )?(?:at (?P<least>least|most)) *\}(?=.)")
+_SCALED = re.compile(r"(\d+(?:\.\d+)?) ?(\\text ?\{)? ?(m|b|tr)illion(?![a-z])")
+_ILLIONS = {"m": 6, "b": 9, "tr": 12}
 _ORDINAL = re.compile(r"^(-?\d+)(?: ?\^ ?\{? ?| ?(?=\\))?(?:\\text ?\{ ?)?(?:st|nd|rd|th) ?\}* ?$")
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z]))\s*")
 _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
@@ -81,14 +84,15 @@ def normalise_latex(text: str) -> str:
     text = _DECIMAL_COMMA_BEFORE_ZERO.sub(r"\1.\2", without_dollars(text.strip()))
     text = _DECIMAL_COMMA.sub(".", _THOUSANDS_COMMA.sub("", text))
     text = _GROUPED_FACTOR.sub(lambda match: match[0].replace(",", ""), text)
-    text = _TIE.sub(" ", _INVISIBLE.sub(" ", text))
+    text = _TIE.sub(" ", _INVISIBLE.sub(" ", _SIGN_IN_BRACES.sub(r"\1", text)))
     text = unicodedata.normalize("NFKC", _small_signs_spelled_out(text).translate(_UNICODE))
     text = _DOTTED.sub(r"\1\\overline{\2}", _UNIT_VECTORS.sub(r"\\hat{\1}", text))
     text = _unwrapped(_CONTROL.sub(lambda match: _COMMANDS.get(match[1], match[0]), text))
     text = _ABOUT.sub(r"\\approx ", text)
     text = _IN_CHINESE.sub(_in_english, _TEXT_INDEX.sub(r"_{\1}", _CHOICE.sub(_choice, text)))
-    text = _BARE_ROOT.sub(_root, _DEGREES.sub(r"^\\circ ", text))
-    text = _ORDINAL.sub(r"\1", re.sub(r"(?<=^[a-zA-Z]) ?" + _AT_LEAST.pattern, _sign, text))
+    text = _BARE_ROOT.sub(lambda bare: f"\\sqrt{{{bare[1]}}}" if bare[1] else "\\sqrt", _DEGREES.sub(r"^\\circ ", text))
+    text = _SCALED.sub(lambda found: f"{found[1]} \\times 10^{{{_ILLIONS[found[3]]}}} {found[2] or ''}", text)
+    text = _ORDINAL.sub(r"\1", _AT_LEAST.sub(lambda at: "\\ge " if at["least"] == "least" else "\\le ", text))
     text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1\2}", text))
     text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)))
     text = _CHOOSE.sub(lambda match: "\\binom{{{}}}{{{}}}".format(*filter(None, match.groups())), text)
@@ -170,18 +174,9 @@ def _in_english(run: re.Match[str]) -> str:
     return f"\\text{{ {re.sub(_CHINESE_WORD, lambda word: _CHINESE[word[0]], run[1] or run[2])} }}"
 
 
-def _sign(words: re.Match[str]) -> str:
-    return "\\ge " if words["least"] == "least" else "\\le "
-
-
 def _choice(choice: re.Match[str]) -> str:
     """``B. 12``, ``B) 12`` and ``\\text{B: a square}`` as ``(B) 12`` and ``(B) \\text{a square}``."""
     return f"({choice['plain'] or choice['text']}) " + ("" if choice["plain"] or choice["empty"] else "\\text{")
-
-
-def _root(bare: re.Match[str]) -> str:
-    """√13 and sqrt13 are roots of 13; only LaTeX's own command takes one digit."""
-    return f"\\sqrt{{{bare[1]}}}" if bare[1] else "\\sqrt"
 
 
 def _pairs_up(text: str, opening: str, closing: str) -> bool:

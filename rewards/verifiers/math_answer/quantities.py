@@ -14,7 +14,7 @@ from collections import Counter
 from fractions import Fraction
 from math import factorial
 
-from evenkeel.rewards.verifiers.math_answer.forms import Form, Measures, Words
+from evenkeel.rewards.verifiers.math_answer.forms import Form, Words
 from evenkeel.rewards.verifiers.math_answer.names import ADJECTIVES, COUNTED_NOUNS, NUMBERS, are_known, denies
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, balanced
 
@@ -286,7 +286,7 @@ def date(text: str) -> Form | None:
 
 
 def measures(text: str) -> Form | None:
-    """A quantity in two units or more of one scale, each after a larger one."""
+    """A quantity in two units or more of one scale, each after a larger one, as its total in the least of the scale."""
     plain = " ".join(re.sub(r"\\text|[{}]", " ", text).split())
     parts = list(_AMOUNT.finditer(plain))
     if len(parts) < 2 or "".join(part[0] for part in parts) != plain:
@@ -299,4 +299,4 @@ def measures(text: str) -> Form | None:
     if sizes != sorted(set(sizes), reverse=True):
         return None
     total = sum((Fraction(part["number"]) * size for part, size in zip(parts, sizes, strict=True)), Fraction(0))
-    return Measures(total, next(iter(scale)))
+    return Words(f"{total} {min(scale, key=lambda name: scale[name])}")

@@ -540,7 +540,9 @@ _TERM = re.compile(rf"(?P<sign>[+-]?)(?P<factor>[^+]*?){UNIT_VECTOR.pattern}")
 def matrix(text: str) -> Form | None:
     """A matrix, with ``form`` reading its entries."""
     if transpose := _TRANSPOSE.search(text):
-        whole = matrix(text[: transpose.start()].strip())
+        whole = matrix(text[: transpose.start()].strip()) or in_brackets(text[: transpose.start()].strip())
+        if isinstance(whole, Row):
+            return whole
         if not isinstance(whole, Matrix) or len({len(row) for row in whole.rows}) != 1:
             return None
         return Matrix(tuple(zip(*whole.rows, strict=True)))
@@ -633,9 +635,10 @@ def congruence(text: str) -> Form | None:
     if name and name.isdigit() and residues != Number(Fraction(int(name) % int(match["modulus"]))):
         return None
     whole = [item.value for item in items if isinstance(item, Number) and not item.unit and item.value.denominator == 1]
-    if not whole or len(whole) < len(items):
+    modulus = int(match["modulus"])
+    if not whole or len(whole) < len(items) or not (name or 0 <= min(whole) <= max(whole) < modulus):
         return None
-    found = Congruence(tuple(map(int, whole)), int(match["modulus"]))
+    found = Congruence(tuple(sorted({int(value) % modulus for value in whole})), modulus)
     return Named(squeezed(name), found) if name and is_name(name) else found
 
 

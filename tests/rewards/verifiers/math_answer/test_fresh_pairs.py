@@ -19,9 +19,9 @@ from tests.paths import ROOT
 HERE = Path(__file__).parent
 LEARNED = [ROOT / "rewards/bench/audit/labelled_math.json", *HERE.glob("l*_pairs.json")]
 MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid at most
-    "fresh_pairs.json": (291, 8, 386, 0),  # an equation turned round, 8 = a + b, is right since
-    "fresh_prose_and_units_pairs.json": (88, 1, 190, 0),
-    "fresh_letters_and_forms_pairs.json": (163, 12, 233, 1),
+    "fresh_pairs.json": (291, 9, 386, 0),  # an equation turned round, 8 = a + b, is right since
+    "fresh_prose_and_units_pairs.json": (88, 2, 190, 0),
+    "fresh_letters_and_forms_pairs.json": (163, 13, 233, 1),
     "fresh_attack_pairs.json": (74, 3, 80, 0),
     "white_box_pairs.json": (0, 0, 395, 7),  # looked at since
 }
