@@ -492,9 +492,8 @@ def _same_time(gold: str, answer: str) -> bool:
     hours = [int(match["hour"]) for match in (one, other)]
     if not one["half"] and 1 <= hours[0] <= 12:
         return hours[0] % 12 == hours[1] % 12 and 1 <= hours[1] <= 12
-    known = other["half"] or not 1 <= hours[1] <= 12
     at = [
         hour % 12 + 12 * (at["half"] == "pm") if at["half"] else hour
         for hour, at in zip(hours, (one, other), strict=True)
     ]
-    return bool(known) and at[0] == at[1]
+    return at[0] == at[1] and (other["half"] is not None or not 1 <= hours[1] <= 12)
