@@ -149,13 +149,17 @@ class Experiment:
     @cached_property
     def cut(self) -> Literal["by_rank", "over_all_ranks"]:
         """How a rollout batch is cut into optimizer steps: the same rows on any number of processes, if it can."""
-        if self.plan.optimizer_steps_per_rollout == 1 or not self.recorded_choices.get("over_all_ranks", True):
+        if self.plan.optimizer_steps_per_rollout == 1 or self._was_left_out("over_all_ranks"):
             return "by_rank"
         if divides_over_ranks(self.args, self.strategies.keep_groups):
             return "over_all_ranks"
         if self.processes > 1:
             print_line("Each process cuts its own rows: another number of processes would make other updates.")
         return "by_rank"
+
+    def _was_left_out(self, choice: str) -> bool:
+        """Whether the run that is resumed did not take it, or knew no such choice."""
+        return bool(self.recorded_choices) and not self.recorded_choices.get(choice)
 
     @property
     def choices(self) -> dict[str, bool]:
@@ -165,7 +169,7 @@ class Experiment:
     @property
     def speed(self) -> Speed:
         """The file's options of speed, without what a run that is resumed did not take."""
-        left_out = [option for name, option in SWITCHES.items() if not self.recorded_choices.get(name, True)]
+        left_out = [option for name, option in SWITCHES.items() if self._was_left_out(name)]
         stock: dict[str, Any] = {option: getattr(Speed, option) for option in left_out}
         return replace(self.config.speed_options, **stock)
 

@@ -112,7 +112,7 @@ def train(
         with library_errors_in_words(HEARTBEAT.stage), located(written, "algorithm"):
             trainer = experiment.trainer
         if is_main and (other := record_choices(run, experiment.choices)):
-            print(f"Not taken as when the run began, so that numbers may differ: {', '.join(other)}", flush=True)
+            print(f"Otherwise than when the run began, so that numbers may differ: {', '.join(other)}", flush=True)
     except Refusal:
         if is_main and begins:
             forget_fresh_directory(run)

@@ -1,7 +1,7 @@
 """From a judged rollout batch to the advantages of its rows."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,9 +16,6 @@ from evenkeel.trainer.algorithms.turns import turn_column
 from evenkeel.trainer.step.metrics import per_response, rollout_metrics
 from evenkeel.trainer.step.rollout import Rollout, group_labels, verdicts
 from evenkeel.trainer.step.setup import Setup
-
-if TYPE_CHECKING:
-    pass
 
 
 class Advantages:

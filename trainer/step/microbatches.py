@@ -162,7 +162,7 @@ class Microbatches:
 
 
 class PlannedCut:
-    """Planned micro-batches of one rank, an optimizer step's part of a rollout batch at a time.
+    """Planned micro-batches of one rank, cut from as few of TRL's as hold whole optimizer steps of a rollout batch.
 
     ``speed.tokens_per_microbatch`` limits the padded tokens of one; without it they are what the configured batch size
     takes with this rollout's longest prompt and the longest completion that may be generated.

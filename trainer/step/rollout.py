@@ -2,8 +2,8 @@
 
 With `options.Speed.staleness` k, at the point where training takes up batch t, batch t + k is written by the policy as
 it is there, and kept with everything that its training needs: π_old of the policy that wrote it, the reference,
-rewards, advantages, labels and metrics. So batch t was written k batches ago, except the first k + 1, which the initial
-policy writes. It is trained at the same place and on the same prompts as without staleness.
+rewards, advantages, labels and metrics. So batch t was written k batches ago, except the first: the initial policy
+writes batches 0 to k. It is trained at the same place and on the same prompts as without staleness.
 """
 
 import contextvars
@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,10 +29,6 @@ from evenkeel.trainer.algorithms.groups import dead_groups
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, temporarily
-
-if TYPE_CHECKING:
-    pass
-
 
 AGREEMENT = "vllm/agreement_max"
 """The metric of `provenance.EngineCheck`, of which the largest is logged."""

@@ -44,7 +44,7 @@ class Position:
     rollout: int
 
     def seed(self, run: int) -> int:
-        """A seed of the rollout batch in training, another one for each, from that of the run."""
+        """A seed for each rollout batch, from that of the run."""
         return run * 1_000_003 + self.rollout
 
     @property

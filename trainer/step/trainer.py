@@ -174,7 +174,9 @@ class RLVRTrainer(GRPOTrainer):
             self.vllm_importance_sampling_correction = False  # π_old are vLLM's own: there is nothing to correct
         if args is None:
             check_combination(self.args, self.strategies, speed, cut, drop_in=drop_in)
-        self.num_iterations *= self.strategies.schedule.num_passes  # TRL trains a rollout batch so many times
+        self.num_iterations *= (
+            self.strategies.schedule.num_passes
+        )  # TRL trains a rollout batch so many times, pass by pass
         setup = setup_of(self, speed, cut, decodes=bool(evaluation.decodings), drop_in=drop_in)
         self.parts = Parts(setup, self, engine, evaluation, guards)
         self.add_callback(EndOfStep(self.parts.phases, self._metrics))
@@ -185,7 +187,7 @@ class RLVRTrainer(GRPOTrainer):
 
     @property
     def _position(self) -> Position:
-        """Where in the run training stands; while a rollout batch is written ahead, with the number of that batch."""
+        """Where training stands; while a rollout batch is written ahead, ``rollout`` is the number of that batch."""
         rollouts = self.parts.checkpoint.counts[ROLLOUT_BATCHES] + self.parts.lag.ahead
         return Position(self.state.global_step, self.state.max_steps, self._step, rollouts)
 
@@ -255,7 +257,7 @@ class RLVRTrainer(GRPOTrainer):
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
         parts = self.parts
-        if parts.lag.staleness or parts.lag.holds(self._position):
+        if parts.lag.staleness or parts.lag.holds(self._position):  # a resume with 0 may find a queue
             rollout = self._from_queue()
         else:
             rollout = self._rollout(self._rows(inputs))
@@ -267,7 +269,8 @@ class RLVRTrainer(GRPOTrainer):
     def _rows(self, given: list[Row]) -> list[Row]:
         """``given``, or the rows that a sampler chooses in their place."""
         prompts, keys = self.parts.prompts, self.parts.row_keys
-        with engine_kept_awake(self) if prompts.has_rounds else nullcontext():
+        several_calls = engine_kept_awake(self) if prompts.has_rounds else nullcontext()
+        with several_calls:
             rows = prompts.rows(given, self._position, self._generate_and_judge, self._metrics["train"])
         return rows if keys is None else keys.added_to(rows, self._position.rollout)
 
@@ -367,7 +370,7 @@ class RLVRTrainer(GRPOTrainer):
         """Asks vLLM's server for completions of these rows, and does not wait for them."""
         request = Request(getattr(self.vllm_generation, "vllm_client", None))
         if self._last_loaded_step != self.state.global_step:
-            self.vllm_generation.sync_weights()  # not below: what checks the engine asks it too
+            self.vllm_generation.sync_weights()  # before `sending`, inside which the client only asks
             self._last_loaded_step = self.state.global_step
         with request.sending():
             prompts = self._tokenize_prompts([row["prompt"] for row in rows])
@@ -701,7 +704,7 @@ def _as_answered(prompts: list[Any], generated: Any, columns: Mapping[str, Seque
 
 
 class Parts:
-    """What `RLVRTrainer` calls, in the order in which a step does; none of them knows the trainer.
+    """What `RLVRTrainer` calls, in the order in which a step does; none of them keeps the trainer.
 
     Attributes:
         choices: what of `SWITCHES` is taken.

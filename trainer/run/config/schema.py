@@ -349,14 +349,9 @@ class RunConfig(Section):
     @property
     def speed_options(self) -> Speed:
         """What `RLVRTrainer` takes."""
-        return Speed(
-            **self.speed.model_dump(),
-            common_random_numbers=self.common_random_numbers,
-            shared_prompts=None,
-            generation=None,
-            skip_old_logps=None,
-            overlap_generation=None,
-        )
+        decided = {name: getattr(SpeedSection, name) for name in SpeedSection.__class_vars__}
+        written = {**self.speed.model_dump(), "common_random_numbers": self.common_random_numbers}
+        return Speed(**{**decided, **written})
 
     @property
     def reward_tasks(self) -> dict[str, str | None]:
