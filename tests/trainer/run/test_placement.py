@@ -166,9 +166,9 @@ def test_a_run_that_goes_on_stays_one_run_at_wandb_and_another_run_is_another(co
     assert os.environ["WANDB_RUN_ID"] == "of-a-sweep"
 
 
-def test_other_versions_are_named_on_a_resume(config):
+def test_what_may_differ_from_a_run_without_a_stop_is_said_as_it_goes_on(config, tmp_path):
     run = begun(config, 1, 2)
-    assert not any("versions" in line for line in placed(config, AUTO).lines)
+    assert not any("versions" in line or "vLLM" in line for line in placed(config, AUTO).lines)
     record = json.loads((run / "manifest.json").read_text())
     now = {found.name.lower(): found.version for found in distributions()}
     packages = {**now, "torch": "2.0.1", "vllm": "0.30.0", "pytest": "1.0"}
@@ -187,3 +187,7 @@ def test_other_versions_are_named_on_a_resume(config):
         assert f"{name}: " in line
     assert f"packages.torch: 2.0.1 → {now['torch']}" in line
     assert "packages.vllm: 0.30.0 → absent" in line
+
+    with_vllm = load_config(tmp_path / "run.yaml", ["trl.use_vllm=true"])
+    with_vllm.save_resolved(run / "config.yaml")
+    assert any("vLLM" in line and "without the stop" in line for line in placed(with_vllm, AUTO).lines)

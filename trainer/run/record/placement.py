@@ -168,6 +168,11 @@ def _resumed(config: RunConfig, args: Any, run: Path, resume: str) -> Placement:
     manifest = read_manifest(run)
     if versions := changed_versions(manifest):
         lines.append(f"{run} resumes with other versions, so numbers may differ: {', '.join(versions)}.")
+    if config.trl.get("use_vllm"):
+        lines.append(
+            "vLLM draws completions in an engine of its own, whose random state is in no checkpoint: from here on they "
+            "are others than without the stop, from the same distribution. Everything else continues exactly."
+        )
     choices = manifest.get("choices") or {}
     return Placement(run, checkpoint, trained, trained and record.is_finished, lines, choices=choices)
 
