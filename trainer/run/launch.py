@@ -14,6 +14,7 @@ from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.library_errors import library_errors_in_words, located
 from evenkeel.trainer.run.preflight import (
     check_launch,
+    check_wandb_answers,
     follow_run_file,
     prepare_logging,
     started_processes,
@@ -108,6 +109,8 @@ def train(
             checkpoint, args.eval_on_start = run / f"checkpoint-{branch.step}", False
             if is_main:
                 branch.begin(run)
+        if is_main:
+            check_wandb_answers(config)
         HEARTBEAT.enter("Loading the model")
         with library_errors_in_words(HEARTBEAT.stage), located(written, "algorithm"):
             trainer = experiment.trainer

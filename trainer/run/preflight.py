@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.run.config import BatchPlan, RunConfig, quantization_config
 from evenkeel.trainer.run.config.trackers import VARIABLES
@@ -13,8 +14,9 @@ from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.data import check_rows_enough
 from evenkeel.trainer.run.environments import Environments
 from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.launched_as import check_launched
-from evenkeel.trainer.run.library_errors import located
+from evenkeel.trainer.run.library_errors import in_words, located
 from evenkeel.trainer.run.schedule import check_arguments
 from evenkeel.trainer.step.compatibility import check_combination, check_turns
 
@@ -97,3 +99,24 @@ def prepare_logging(config: RunConfig) -> None:
         os.environ.setdefault(variable, text)
     if os.environ["WANDB_MODE"] != "online":  # offline it says nothing that our last lines do not
         os.environ.setdefault("WANDB_SILENT", "true")
+
+
+def check_wandb_answers(config: RunConfig) -> None:
+    """Refuse a run that W&B's server would not take, within 10 s (``WANDB_HTTP_TIMEOUT``), before a model is loaded.
+
+    Raises:
+        Refusal: the server is not reached, or does not know the key.
+    """
+    if "wandb" not in config.logging.report_to or os.environ["WANDB_MODE"] != "online":
+        return
+    import wandb
+
+    HEARTBEAT.enter("Connecting to W&B")
+    try:
+        wandb.login(verify=True)
+    except wandb.Error as error:
+        raise Refusal(
+            f"Connecting to W&B: {in_words(error)} With WANDB_MODE=offline the run is kept on the disk, and `wandb "
+            "sync` sends it later; another key is set by `wandb login`, or by WANDB_API_KEY.",
+            code="launch",
+        ) from error
