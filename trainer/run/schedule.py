@@ -4,6 +4,7 @@
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,3 +91,47 @@ def best_checkpoint(given: Arguments) -> Said:
     if given.keeps_best and given.args.save_total_limit == 1:
         what = "is 1, and evaluation.keep_best would keep the best in the place of the last: no run could be resumed."
         yield "trl.save_total_limit", f"{what} Write 2."
+
+
+class _Asked(dict[str, str]):
+    """``optim_args`` that note which keys an optimizer asks for."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        super().__init__(given)
+        self.keys_asked: dict[str, None] = {}
+
+    def __contains__(self, key: object) -> bool:
+        self.keys_asked[str(key)] = None
+        return super().__contains__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.keys_asked[key] = None
+        return super().get(key, default)
+
+    def pop(self, key: str, default: Any = None) -> Any:
+        return self.get(key, default)
+
+
+@rule(ARGUMENT_RULES, "trl.optim_args trl.optim")
+def optimizer_arguments(given: Arguments) -> Said:
+    """A key of `optim_args` that the optimizer does not read, which transformers leaves out in silence."""
+    args = given.args
+    if not args.optim_args or args.deepspeed:  # DeepSpeed may make its own
+        return
+    from transformers.trainer_optimizer import _OPTIMIZER_HANDLERS, OptimizerContext, _parse_optim_args
+
+    try:
+        asked = _Asked(_parse_optim_args(args.optim_args))
+        adam = {"betas": (args.adam_beta1, args.adam_beta2), "eps": args.adam_epsilon}
+        context = OptimizerContext(args, None, {"lr": args.learning_rate}, adam, asked)
+        _, options = _OPTIMIZER_HANDLERS[args.optim](context)
+    except Exception:  # noqa: BLE001 — what an optimizer refuses is said where it is made
+        return
+    asked.keys_asked.pop("weight_decay", None)  # of each group of parameters it is trl.weight_decay
+    if unread := [key for key, value in asked.items() if key not in asked.keys_asked and options.get(key) != value]:
+        takes = ", ".join(asked.keys_asked) or "nothing"
+        yield (
+            f"is {args.optim_args!r}: {', '.join(unread)} would have no effect, because {args.optim.value} reads "
+            f"{takes} there. Leave it out; trl.learning_rate, trl.weight_decay, trl.adam_beta1, trl.adam_beta2 and "
+            "trl.adam_epsilon are arguments of their own."
+        )

@@ -69,6 +69,11 @@ class CodeTests(Verifier):
     memory_mb: Annotated[int, Field(ge=16)] = 1024
     isolation: Isolation = "landlock_seccomp"
 
+    def __post_init__(self) -> None:
+        """Refuse a score that is none: it would count as ``all``."""
+        if self.score not in ("all", "fraction"):
+            raise ValueError(f"score = {self.score!r} is none. Write 'all' or 'fraction'.")
+
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Judge the program in ``completion`` by the tests in ``reference``."""
         try:

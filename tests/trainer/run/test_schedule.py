@@ -50,6 +50,8 @@ BROKEN_AND_KEPT = [
         {**BEST, "eval_steps": 1, "save_strategy": "best"},
     ),
     ("best-checkpoint", {**BEST, "eval_steps": 1, "save_total_limit": 1}, {**BEST, "eval_steps": 1}),
+    ("optimizer-arguments", {"optim_args": "momentum=0.9"}, {"optim": "sgd", "optim_args": "momentum=0.9"}),
+    ("optimizer-arguments", {"optim": "sgd", "optim_args": "momentum=0.9,weight_decay=0.1"}, {"optim": "sgd"}),
 ]
 
 

@@ -43,6 +43,11 @@ def test_after_a_reply_that_is_too_long_no_call_passes() -> None:
     assert CodeTests()(fenced("def f(x):\n    return 'x' * (3 << 20)"), long).score == 1
 
 
+def test_a_score_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="typo"):
+        CodeTests(score="typo")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("reference", [CALLS, {"test_list": ASSERTS}], ids=["function", "asserts"])
 def test_fraction_is_the_share_of_tests(reference: Any) -> None:
     code = "def add(a, b):\n    assert a != 5\n    return a + b"

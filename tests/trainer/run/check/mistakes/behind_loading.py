@@ -10,6 +10,7 @@ BEHIND_LOADING = [
         says="min_lr",
     ),
     mistake("an optimizer's arguments as one word", "unexplained", "trl.optim_args=wide", says="optim_args"),
+    mistake("an optimizer's argument that it does not read", "optimizer-arguments", "trl.optim_args='momentum=0.9'"),
     mistake(
         "a padding token beyond the embedding",
         "tokens-beyond-embeddings",
