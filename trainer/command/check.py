@@ -17,7 +17,8 @@ A run file names code: parts of its author's (`module:attribute`), parts that in
 model.trust_remote_code the model's. What the file names is printed first, each with its file and the line that names
 it; then it is imported, and tried. With --no-code none of it is imported, nothing is rehearsed, and everything else is
 checked; each part that was left out has a note. Python's standard library holds no part: `os:system` is refused by its
-name.
+name. A chat template is first rendered in a process with 5 s of CPU time and 1 GiB, and no pipe or device is read as a
+file.
 
 Exit status: 0 nothing stops the run (there may be warnings), 2 errors.
 

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import Refusal
+from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.check.model import folder_fault
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.data.sources import use_offline_mode
 from evenkeel.trainer.run.library_errors import in_words
+from evenkeel.trainer.run.record.files import files_fault
 
 
 def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
@@ -16,11 +18,13 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
     A checkpoint of a run with that prefix already ends its prompts so, and is left as it is.
 
     Raises:
-        Refusal: the model cannot be opened, or its tokenizer has no chat template, or one that fails.
+        Refusal: the model cannot be opened, or its tokenizer has no chat template, or one that fails or never ends.
     """
     from transformers import AutoTokenizer
 
     name = config.model.name_or_path
+    if files_fault(Path(name)) and (fault := folder_fault(name)):
+        raise fault
     if not Path(name).exists():
         use_offline_mode()
     try:
@@ -44,6 +48,8 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
             "Use an instruction-tuned model, or save the tokenizer with a chat_template of your own.",
             code="tokenizer",
         )
+    if limit := rendering_fault(tokenizer):
+        raise Refusal(f"The chat template of {name!r} {limit}", code="tokenizer")
     try:
         _prompt(tokenizer)
     except Exception as error:  # a template is a program of its own

@@ -24,7 +24,7 @@ from evenkeel.trainer.run.check.memory import MemoryEstimate
 from evenkeel.trainer.run.check.model import model_problems, size_of
 from evenkeel.trainer.run.check.named_code import file_of, named_code
 from evenkeel.trainer.run.check.plan import Plan, plan_of, possible_processes
-from evenkeel.trainer.run.check.prompts import length_problems, template_problems
+from evenkeel.trainer.run.check.prompts import check_bounded, length_problems, template_problems
 from evenkeel.trainer.run.check.rehearsal import rehearse
 from evenkeel.trainer.run.config import RunConfig, load_config, planned_config
 from evenkeel.trainer.run.config.layers import layered
@@ -217,6 +217,8 @@ def _checked(context: CheckContext, device_bytes: int | None) -> Checked:
         context.unbuilt.add("tokenizer")  # of a model that cannot be read nothing more is said
         _ = context.settings
         context.unbuilt.remove("tokenizer")
+    with context.collecting("model", unexplained="warning"):
+        check_bounded(context)
     for section, check in _CHECKS:
         with context.collecting(section, unexplained="warning"):
             context.add(*check(context))

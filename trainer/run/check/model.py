@@ -12,6 +12,7 @@ from evenkeel.errors import Problem, Refusal, Severity, closest
 from evenkeel.trainer.run.check.memory import ModelSize
 from evenkeel.trainer.run.config import RunConfig, lora_config
 from evenkeel.trainer.run.config.shipped import maker_of
+from evenkeel.trainer.run.record.files import files_fault
 
 if TYPE_CHECKING:
     from evenkeel.trainer.run.check.context import CheckContext
@@ -211,7 +212,9 @@ def folder_fault(name: str) -> Refusal | None:
     """Why no policy can be loaded from ``name``; ``None`` where nothing is wrong, or a library says it well."""
     path = Path(name).expanduser()
     code, what, instead = "no-model-folder", "", "Check the path."
-    if not path.exists() and (command := maker_of(name)) is not None:
+    if odd := files_fault(path):
+        code, what, instead = "no-regular-file", f"cannot be loaded: {odd}.", "Copy or download the model again."
+    elif not path.exists() and (command := maker_of(name)) is not None:
         what, instead = "does not ship, and is made in a checkout of Evenkeel.", f"There run: {command}"
     elif not path.is_dir() and path.parent.is_dir() and (len(path.parts) > 1 or name.startswith((".", "/", "~"))):
         what = "is not a folder."

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evenkeel.errors import Problem, Refusal
+from evenkeel.trainer.run.chat_template_trial import POOL, rendering_fault
 from evenkeel.trainer.run.check.context import CheckContext
 from evenkeel.trainer.run.library_errors import in_words
 
@@ -13,6 +14,23 @@ _WRITTEN = ("system", "developer", "user")
 _LOOKED_AT, _LONGEST = 200, 64
 """Rows whose messages are looked for in their prompts; prompts, the longest by characters, that are all tokenized."""
 _MODEL = ("model", "name_or_path")
+
+
+def check_bounded(context: CheckContext) -> None:
+    """Try the template on all rows that a check renders; one that does not end is rendered no further.
+
+    Raises:
+        Refusal: it took more time or memory than a template needs.
+    """
+    conversations: list[Any] = []
+    for rows in context.rows.values():
+        prompts = rows["prompt"][:]
+        conversations += prompts[:_LOOKED_AT] + [prompts[row] for row in chosen_rows(prompts, context.most_rows)]
+    fault = rendering_fault(context.tokenizer, conversations, context.argument("chat_template_kwargs"))
+    POOL.close()
+    if fault:
+        context.unbuilt.add("tokenizer")
+        raise Refusal(problems=[Problem(_MODEL, f"its chat template {fault}", code="tokenizer")])
 
 
 def template_problems(context: CheckContext) -> Iterator[Problem]:

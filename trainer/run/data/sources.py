@@ -11,6 +11,7 @@ from typing import Any
 from evenkeel.errors import Refusal, suggest
 from evenkeel.rewards.registry import Kind
 from evenkeel.trainer.run.config import Source, local_path
+from evenkeel.trainer.run.record.files import files_fault
 
 Generator = Callable[..., list[dict[str, Any]]]
 Table = Mapping[str, Sequence[Any]]
@@ -94,6 +95,8 @@ def _stored(source: Source, base_dir: Path) -> Table:
         names = [file.name for folder in folders if folder.is_dir() for file in folder.iterdir()]
         hint = suggest(given.name, names, "Check the path.")
         raise DataError(f"there is no file or folder {path}, in {base_dir} or in the current directory. {hint}")
+    if found is not None and (fault := files_fault(found)):
+        raise DataError(f"{fault}. Name a file with rows.")
     try:
         if found is not None and found.is_dir():
             is_saved = any((found / name).is_file() for name in ("dataset_info.json", "dataset_dict.json"))

@@ -4,6 +4,7 @@ A file may have been emptied, cut short or edited. It is then refused by its nam
 """
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -109,6 +110,14 @@ def file_fault(path: Path, most_bytes: float) -> str | None:
     except OSError:  # as of a name that is too long; what reads it says so
         return None
     return "is a pipe, a device or a socket, not a regular file" if is_odd else None
+
+
+def files_fault(path: Path) -> str | None:
+    """The first `file_fault`, after the file's name, of a file of any size, or of a folder and the folders in it."""
+    for file in [path, *path.glob("*"), *path.glob("*/*")]:
+        if fault := file_fault(file, math.inf):
+            return f"{file} {fault}"
+    return None
 
 
 def bytes_of(path: Path, instead: str) -> bytes:

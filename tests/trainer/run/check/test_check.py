@@ -1,9 +1,12 @@
 """What a check says of a whole run: the plan, all findings at once, JSON, and the same before training."""
 
 import json
+import os
+import shutil
 import socket
 import sys
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,6 +17,8 @@ from hypothesis import strategies as st
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command.check import main
 from evenkeel.trainer.command.train import main as train
+from evenkeel.trainer.run import chat_template_trial
+from evenkeel.trainer.run.check import prompts
 from evenkeel.trainer.run.check.check import checked
 from evenkeel.trainer.run.check.model import model_settings, skeleton_of
 from evenkeel.trainer.run.check.plan import plan_lines
@@ -170,6 +175,43 @@ def test_many_unknown_keys_are_a_few_lines(workshop: Path):
     problems = checked(str(workshop / "many.yaml"), [], processes=None).problems
     assert len(problems) == 21
     assert "1,980 more keys" in str(problems[-1]) or "1,980 more keys" in str(problems[0])
+
+
+LOOPS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("bomb", "limit"),
+    [
+        (LOOPS, "cpu limit"),
+        ("{% set a = 'a' * 10**9 %}{{ (a ~ a ~ a)|length }}", "memory limit"),
+        ("{% if '2' in messages[0].content %}" + LOOPS + "{% endif %}", "cpu limit"),
+    ],
+    ids=["time", "memory", "only for the rows"],
+)
+def test_a_template_without_end_is_ended_in_a_process_of_its_own(
+    workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bomb: str, limit: str
+):
+    pool = replace(chat_template_trial.POOL, cpu_seconds=1.0, memory_bytes=1 << 28)
+    for module in (chat_template_trial, prompts):
+        monkeypatch.setattr(module, "POOL", pool)
+    shutil.copytree(workshop / "models" / "tiny", tmp_path / "model")
+    template = tmp_path / "model" / "chat_template.jinja"
+    template.write_text(bomb + template.read_text())
+    errors = run_of(workshop, f"model.name_or_path={tmp_path / 'model'}").errors
+    assert [limit in str(each) for each in errors] == [True]
+
+
+def test_a_pipe_in_place_of_a_file_of_the_model_or_of_rows_is_refused(workshop: Path, tmp_path: Path):
+    for name in ("tokenizer.json", "model.safetensors"):
+        shutil.copytree(workshop / "models" / "tiny", tmp_path / name)
+        (tmp_path / name / name).unlink()
+        os.mkfifo(tmp_path / name / name)
+        errors = run_of(workshop, f"model.name_or_path={tmp_path / name}").errors
+        assert [each.code for each in errors] == ["no-regular-file"]
+    os.mkfifo(tmp_path / "rows.jsonl")
+    (error,) = run_of(workshop, f"data.train.path={tmp_path / 'rows.jsonl'}").errors
+    assert "pipe" in error.what
 
 
 def record_parameters(workshop: Path) -> int:

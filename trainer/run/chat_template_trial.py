@@ -1,0 +1,78 @@
+"""A chat template rendered in a worker process first: it is a program that comes with a model, and may never end."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evenkeel.rewards.isolation.workers import WorkerPool
+
+POOL = WorkerPool(
+    f"{__name__}:render",
+    cpu_seconds=5.0,
+    wall_seconds=60.0,
+    memory_bytes=1 << 30,
+    workers=1,
+    warm_up=(None,),
+)
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "Look.",
+        "parameters": {"type": "object", "properties": {"at": {"type": "string", "description": "What."}}},
+    },
+}
+_CALL = {"type": "function", "function": {"name": "look", "arguments": {"at": "1"}}}
+_TURNS = [
+    {"role": "user", "content": "1"},
+    {"role": "assistant", "content": "2", "tool_calls": [_CALL]},
+    {"role": "tool", "name": "look", "content": "3"},
+    {"role": "assistant", "content": "4"},
+    {"role": "user", "content": "5"},
+]
+FORMS = [[*start, *_TURNS[:end]] for start in ([], [{"role": "system", "content": "0"}]) for end in (1, 2, 3, 4, 5)]
+"""Conversations in all the forms that are written anywhere."""
+
+
+def rendering_fault(
+    tokenizer: Any, conversations: Sequence[Any] = FORMS, options: Mapping[str, Any] | None = None
+) -> str | None:
+    """Why the template of ``tokenizer`` is not to be rendered; ``None`` where it ends within limits, if by an error.
+
+    Args:
+        options: of the template, beside the special tokens.
+    """
+    template = tokenizer.chat_template
+    item = {
+        "conversations": conversations,
+        "templates": [*template.values()] if isinstance(template, dict) else [template],
+        "given": {**tokenizer.special_tokens_map, **(options or {})},
+        "tools": [None, [_TOOL]] if conversations is FORMS else [None],
+    }
+    (found,) = POOL.map([item])
+    if not found.killed:
+        return None
+    return (
+        f"was ended at a limit ({found.status.replace('_', ' ')}) in a process that may take {POOL.cpu_seconds:g} s "
+        f"and {POOL.memory_bytes >> 20} MiB for {len(conversations)} conversations, so it is not rendered here. Read "
+        "it, or take another model."
+    )
+
+
+def render(item: Mapping[str, Any] | None) -> None:
+    """In the worker: each conversation written by each of the templates; ``None`` imports what that takes."""
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    if item is None:
+        return
+    for conversation in item["conversations"]:
+        for template in item["templates"]:
+            for tools in item["tools"]:
+                for begun in (True, False):
+                    try:
+                        render_jinja_template(
+                            [conversation], tools, None, template, add_generation_prompt=begun, **item["given"]
+                        )
+                    except MemoryError:
+                        raise
+                    except Exception:  # noqa: BLE001 — what it raises is said where its text is needed
+                        pass
