@@ -28,7 +28,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import isqrt
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from evenkeel.rewards.verifiers.math_answer.forms import (
     About,
@@ -57,7 +57,6 @@ AlgebraJudge: TypeAlias = Callable[
     [Expression | Relation | Number | About, Expression | Relation | Number], bool | None
 ]
 """Whether two expressions or relations say the same, or one rounds to what it is about; ``None`` = not known here."""
-_T = TypeVar("_T")
 
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:\.\d+)?|[a-zA-Z]|[+\-*/^!|]")
 _NO_WEIGHT = {"\\cdot", "\\times", "\\text", "\\circ", "*"}
@@ -65,7 +64,6 @@ _NUMERIC_FRACTION = re.compile(r"\\frac\{ ?\d+ ?\}\{ ?\d+ ?\}")  # as simple as 
 _ROOT_OF_INTEGER = re.compile(r"\\sqrt\{ ?(\d{1,9}) ?\}")
 _ROOT_OF_ROOT = re.compile(r"\\sqrt(?:\[\d+\])?\{ ?\\sqrt")
 _POLYNOMIAL = re.compile(r"(?:[a-zA-Z\d ()+-]|\^ ?\{?\d\}?)+")
-_NEEDLESS_BRACKETS = re.compile(r"(\^|\\[a-z]+(?:_\d)?) ?[({](\\?\w+)[)}](?! ?[\^{])")
 _BRACKET = re.compile(r"\([^()]*\)")
 _KINDS = tuple(frozenset(kind.split()) for kind in NOTATION["kinds of functions"])
 
@@ -189,7 +187,9 @@ def _is_understood(quantified: Quantified) -> bool:
     domain, letter = quantified.domain, quantified.letter
     if name == letter:
         return domain in ("", "R", "C")
-    return domain in ("", "R", "C", "R+") or letter == "n" or (domain == "Z" and letter not in name)
+    if domain in ("R", "C", "R+"):  # k, m and n count, but in y = kx
+        return letter not in ("k", "m", "n") or re.search(r"[y(]", name) is not None
+    return domain == "" or (letter == "n" and domain[0] in "NZ") or (domain == "Z" and letter not in name)
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:
@@ -268,9 +268,8 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         isinstance(answer.value, Interval) if isinstance(gold, Matrix) else "^-1" in answer.name[-3:]
     ):
         return False
-    if answer.name.startswith("(") and "," in answer.name and isinstance(answer.value, Number):  # (x, y) = 5
-        return False
-    return same(gold, answer.value, algebra)
+    is_pair = answer.name.startswith("(") and "," in answer.name  # (x, y) = 5
+    return not (is_pair and isinstance(answer.value, Number)) and same(gold, answer.value, algebra)
 
 
 def _unknowns(form: Form) -> dict[str, Form]:
@@ -340,16 +339,12 @@ def _same_in_order(gold: Sequence[str | Form], answer: Sequence[str | Form], alg
 
 
 def _same_in_any_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra: AlgebraJudge) -> bool | None:
-    return _paired(gold, answer, lambda one, other: same(one, other, algebra))
-
-
-def _paired(gold: Sequence[_T], answer: Sequence[_T], same_pair: Callable[[_T, _T], bool | None]) -> bool | None:
     """Whether each of ``gold`` has one of ``answer`` that is the same, in any order; ``None`` where it is not known."""
     if len(gold) != len(answer):
         return False
     left, known = list(answer), True
     for one in gold:
-        verdicts = [same_pair(one, other) for other in left]
+        verdicts = [same(one, other, algebra) for other in left]
         if True in verdicts:
             del left[verdicts.index(True)]
         elif None in verdicts:
@@ -390,6 +385,9 @@ def same_number(gold: Number, answer: Number) -> bool:
 
 
 def compatible(gold_unit: str, answer_unit: str) -> bool:
+    for unit, other in ((gold_unit, answer_unit), (answer_unit, gold_unit)):
+        if unit.startswith("|unit") and other and not other.endswith(unit[5:]):
+            return False
     parts = zip(gold_unit.split("|"), answer_unit.split("|"), strict=False)
     return all(ours == theirs or not ours or not theirs for ours, theirs in parts)
 
@@ -467,9 +465,7 @@ def _as_congruence(form: Form) -> Congruence | None:
     """``7k + 3`` and ``3 + 7k, k \\in \\mathbb{Z}``, of any letter, as the congruence that they solve."""
     if isinstance(form, Congruence):
         return form
-    if isinstance(form, Quantified) and form.domain in ("Z", ""):
-        form = form.value
-    if isinstance(form, Named):
+    if isinstance(form, Named) or (isinstance(form, Quantified) and form.domain in ("Z", "")):
         return _as_congruence(form.value)
     if not isinstance(form, Expression) or form.unit:
         return None

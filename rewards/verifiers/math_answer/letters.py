@@ -171,7 +171,7 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
     latex = _ORDER.sub(lambda match: letter(match[0]), latex)  # y^{(3)} is a derivative
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
     latex = _NO_CONSTANT.sub(lambda match: letter(match["letter"]) if match["letter"] else match[0], latex)
-    if any(match["mark"] for match in _TRANSPOSED.finditer(latex)) or "'" in latex or re.search(r"! ?!", latex):
+    if any(match["mark"] for match in _TRANSPOSED.finditer(latex)) or re.search(r"'|! ?!|dots|\.\.", latex):
         raise NotUnderstoodError(latex)
     if noncommuting == ALL:
         if any(match["left"] is None or latex[match.end()] == "(" for match in _CROSS.finditer(latex)):

@@ -79,10 +79,11 @@ _PHRASES = re.compile(rf"\b(?:{'|'.join(NOTATION['introductions']['phrases'])})\
 _BEFORE_A_VALUE = re.compile(r"(?<=[a-z]) (?=(?:\\?\$ ?)?-?\d)")
 _ORDINAL = re.compile(r"\b\d+(?:st|nd|rd|th)\b|\b\d+ (?=[a-z]+s\b)")
 _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
+_OF_ANOTHER = re.compile(r"\ban? (?:different|similar|separate|(?:\w+ )*(?:problem|question|exercise|case|example)\b)")
 _DOUBTFUL = "?"
 _PROBABILITY = re.compile(r"\\?(?:P|Pr|mathbb ?\{P\}|text ?\{Pr?\}) ?[(\[]")
 _INTRODUCED_TEXT = re.compile(r"\\text ?\{ *(?:the |final )*answer(?: is|:) *([^{}]+)\}", re.IGNORECASE)
-_SET = r"\\in ?(?:\\mathbb ?)?\{? ?(?P<set>[ZNRQC]) ?\}?(?P<above>(?: ?[\^_] ?\{? ?[*+] ?\}?)?)"
+_SET = r"\\in ?(?:\\mathbb ?)?\{? ?(?P<set>[ZNRQC]) ?\}?(?: ?[\^_] ?\{? ?(?P<above>[*+]) ?\}?)?"
 _GLUE = r"(?:[ ,}]|\\text ?\{)*+"
 _KIND = r"(?:positive |natural |real |non-?negative )?(?:constants?|integers?|numbers?)|real"
 _QUANTIFIERS = (
@@ -95,13 +96,12 @@ _QUANTIFIERS = (
     ),
     re.compile(rf"(?:[,;(]|\\text ?\{{| )*+(?:where|for|with){_GLUE}(?P<name>[a-zA-Z]){_GLUE}{_SET}{_GLUE}\)?$"),
 )
-_KINDS = {"real": "R", "integer": "Z", "natural": "N", "positive": "N+", "non": "N", "nonnegative": "N"}
+_KINDS = {"integer": "Z", "natural": "N", "positive": "N+", "non": "N", "nonnegative": "N"}
+_KINDS |= dict.fromkeys(["real", "constant", "number"], "R")
 
 FUNCTIONS = frozenset(NOTATION["functions"].split())
 NUMBERS: dict[str, int] = NOTATION["numbers"]
-_SAID_IN_SHORT = {"dne": "does not exist"}
 _ARTICLE = re.compile(r"^(?:An?|The) (?=\w)|(?<!\S)(?:an?|the) ")
-_SHORT_WORDS = frozenset({"no", "on", "up"})
 _TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?")
 _VERDICTS: dict[str, str] = {
     spelling: verdict for verdict, others in NOTATION["verdicts on series"].items() for spelling in (verdict, *others)
@@ -141,13 +141,13 @@ def squeezed(text: str) -> str:
     named = [words for words in TEXT.findall(name) if len(words.strip()) > 1]
     beside = [
         *TEXT.findall(arguments),
-        *re.findall(r"[A-Z]{2,4}|(?<=_\{)[a-z]+", name),
+        *re.findall(r"(?<=_\{)[A-Za-z]+|[A-Z]{2,4}", name),
         *(named if "_" in name else ()),
     ]
-    doubtful = any(map(denies, beside)) or not are_known(re.findall(r"\b[a-z]{4,}\b", " ".join(beside)))
-    doubtful = doubtful or not ("_" in name or all(map(name_a_quantity, named)))
+    words = [word.lower() for word in re.findall(r"\b[A-Za-z][a-z]{3,}\b", " ".join(beside))]
+    is_known = are_known(words) and not any(map(denies, beside)) and ("_" in name or all(map(name_a_quantity, named)))
     squeezed_text = re.sub(r"^\|([A-Z]{2})\|$", r"\1", re.sub(r"\\text|\\(?=max|min)|[\s{}]", "", text))
-    return _DOUBTFUL + squeezed_text if doubtful else squeezed_text
+    return squeezed_text if is_known else _DOUBTFUL + squeezed_text
 
 
 def is_doubtful(name: str) -> bool:
@@ -169,7 +169,7 @@ def name_a_quantity(words: str) -> bool:
     name, of = found[:end], found[end:]
     if (of and of[0] not in _IN_WORDS["links"]) or not are_known(of):
         return False
-    if {"value", "values"} & set(name) and _IN_WORDS["ordinals"] & set(name):
+    if _OF_ANOTHER.search(words) or ({"value", "values"} & set(name) and _IN_WORDS["ordinals"] & set(name)):
         return False
     return not found or not _IN_WORDS["quantities"].isdisjoint(name)
 
@@ -266,7 +266,7 @@ def split_quantifier(text: str) -> tuple[str, str, str] | None:
         return None
     kind = (found.get("kind") or "").split(" ")[0].rstrip("s").partition("-")[0]
     some = "some" in match[0] and kind != "constant" and name not in set("abcdCK")
-    domain = found["set"] + "+" * bool(found["above"]) if found["set"] else _KINDS.get(kind, "")
+    domain = f"{found['set']}{found['above'] or ''}".replace("N*", "N+") if found["set"] else _KINDS.get(kind, "")
     return before.rstrip(",; "), f"some {domain}" if some else domain, name or ""
 
 
@@ -282,7 +282,7 @@ def words_in(text: str) -> str | None:
     lowered = re.sub(r"(?<=[A-Za-z] )A(?!\w)|(.)", lambda found: (found[1] or "").lower() or "A", lowered)  # Team A
     lowered = " ".join(lowered.replace(".", "").split())
     lowered = re.sub(r"(?<=\d) to (?=\d)", ":", re.sub(r"^(\d{1,2}) ?(?=[ap]m$)", r"\1:00 ", lowered))
-    lowered = _SAID_IN_SHORT.get(lowered, lowered)
+    lowered = "does not exist" if lowered == "dne" else lowered
     lowered = re.sub("^(?:there (?:is|are) (?=no )|(?:it|this|they) (?:is|are) )", "", lowered)
     if _TIME_OR_RATIO.fullmatch(lowered):
         return lowered.replace(" ", "")
@@ -302,6 +302,6 @@ def words_in(text: str) -> str | None:
 
 def _looks_like_a_word(run: str) -> bool:
     low = run.lower()
-    if low in _SHORT_WORDS:
+    if low in ("no", "on", "up"):
         return True
     return len(low) >= 3 and low not in FUNCTIONS and list(low) != sorted(set(low))

@@ -76,7 +76,7 @@ _BASED = re.compile(
 )
 _NEGATIVE = re.compile(r"- ?\( ?(?P<value>[^()+-]*?) ?\)")
 _ONLY = re.compile(r"(?<=[^\s{]) ?(?:\\text ?\{ ?only ?\}|(?<![A-Za-z])only)$")
-_CHOICE = re.compile(r"(\([A-H]\)) +(.*\S)")
+_CHOICE = re.compile(r"(\([A-H]\)) +((?![*/^]|.*\([A-H]\)).*\S)")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
 _DIGIT_BEHIND = re.compile(r"(?<!_)[A-Za-hj-z)](?: ?[\^_] ?-?\d)? ?\d")
 _AS_WRITTEN = re.compile(r"(?:\( ?(?:\d\d?|[a-z])(?: (?:\d\d?|[a-z]))+ ?\) ?)+|\d+ ?- ?\d+")
@@ -218,8 +218,10 @@ def _expression(text: str) -> Form:
         return Unreadable("it mixes words and mathematics")
     if _DIGIT_BEHIND.search(re.sub(r"\\[a-zA-Z]+", r"\\", text)):  # \log_10 has its base
         return Unreadable("x2, x^12 and x_12 may be a code, x^1 2 or x^{12}")
-    if re.search(r"\\nabla ?\\(?:times|cdot)", text):
-        return Unreadable("a curl and a divergence are no products")
+    if len(terms := text.split(":")) > 2:
+        return Row((Words(":"), *map(read_form, terms)))  # equal term by term, and to no point
+    if re.search(r"\\nabla ?\\(?:times|cdot)|(?<![_^\d.])(?<![_^] )\d[\d.]* \d", text):
+        return Unreadable("a curl and a divergence are no products, and 2 3 may be a numeral")
     if "\\{" in _OF_A_SET.sub("", text):  # 2 - \{2\} is not 0, and x - \{x\} no 0 but a floor
         return Unreadable("a set stands where a number would")
     return Expression(text)

@@ -50,8 +50,6 @@ _COSTLY_EXPONENTS = [
 _BARE_EXPONENT = re.compile(r"[-+]?\d+(?:\s*\^)?|\\[a-zA-Z]+\s*\d*")
 _OPERATORS = re.compile(r"\\(?:sum|prod|i*nt|oint|lim|bigcup|bigcap)(?![a-zA-Z])")
 
-_WARM_UP = ("\\frac{\\sqrt{2}}{2}", "\\cos\\frac{\\pi}{4}")
-
 
 @dataclass(frozen=True)
 class _Question:
@@ -233,7 +231,7 @@ class MathAnswer(Verifier):
             cpu_seconds=self.cpu_seconds,
             wall_seconds=30 * self.cpu_seconds,
             workers=self.workers,
-            warm_up=(_WARM_UP,),
+            warm_up=(("\\frac{\\sqrt{2}}{2}", "\\cos\\frac{\\pi}{4}"),),
         )
 
 

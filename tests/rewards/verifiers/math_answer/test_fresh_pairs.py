@@ -3,8 +3,8 @@
 Before the rules for their classes were written, 144 of the 290 right answers of ``fresh_pairs.json`` were refused and
 45 of the 387 wrong ones paid; of ``fresh_prose_and_units_pairs.json`` 20 of 88 and 90 of 193; of the first half of
 ``fresh_letters_and_forms_pairs.json`` 44 of 118 and 51 of 150; of ``fresh_attack_pairs.json`` 11 of 74 and 2 of 80;
-and of the 395 wrong answers of ``white_box_pairs.json``, which were made by reading the code, 82 of the first 161, 156
-of the next 210 and the last 24 were paid.
+and of the 571 wrong answers of ``white_box_pairs.json``, which were made by reading the code, 82 of the first 161, 156
+of the next 210, the next 24 and 85 of the last 180, four of which were known already, were paid.
 Whoever looks at single pairs moves them to the learned ones and writes others.
 """
 
@@ -23,7 +23,7 @@ MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid a
     "fresh_prose_and_units_pairs.json": (88, 2, 190, 0),
     "fresh_letters_and_forms_pairs.json": (163, 13, 233, 1),
     "fresh_attack_pairs.json": (74, 3, 80, 0),
-    "white_box_pairs.json": (0, 0, 395, 7),  # looked at since
+    "white_box_pairs.json": (0, 0, 571, 7),  # looked at since
 }
 
 
