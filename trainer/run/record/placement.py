@@ -14,7 +14,15 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.record.checkpoints import set_aside
 from evenkeel.trainer.run.record.directory import check_same_run, directories_of, fresh_directory, owned
-from evenkeel.trainer.run.record.files import SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
+from evenkeel.trainer.run.record.files import (
+    SECONDS,
+    SUMMARY,
+    TRAINER_STATE,
+    WANDB_RUN_ID,
+    DamagedFileError,
+    StateRecord,
+    read_record,
+)
 from evenkeel.trainer.run.record.manifest import changed_versions, differences, read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
 
@@ -160,6 +168,8 @@ def _resumed(config: RunConfig, args: Any, run: Path, resume: str) -> Placement:
         return Placement(run, lines=[*broken.values()])
     check_same_run(config, run, args.world_size)
     _ = record.metrics, record.parts, record.rollouts().every_batch  # refused here, before the model is loaded
+    if (run / SUMMARY).is_dir():
+        raise DamagedFileError(f"{run / SUMMARY} is a folder. Move it away: the run's summary is written there.")
     lines = [f"{line} It is now {set_aside(path).name}." for path, line in broken.items()]
     instead = f"Rename {checkpoint} to resume from an older one: --resume auto takes the newest that is left."
     state = read_record(checkpoint / TRAINER_STATE, StateRecord, instead)
