@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 
@@ -24,7 +25,7 @@ SECONDS_TO_BE_ENDED_AFTER_PEER = 30.0
 SECONDS_FOR_RANK_0 = 1.0
 """Other ranks wait this long before they stop, or rank 0, asked to stop at the same time, would take them for dead."""
 
-_LAUNCHERS = ("accelerate", "launch.py", "torchrun", "deepspeed")
+_LAUNCHERS = ("accelerate", "torchrun", "deepspeed")
 _LAUNCHING_MODULES = ("accelerate.commands.", "torch.distributed.")
 _PR_SET_PDEATHSIG = 1
 
@@ -44,13 +45,15 @@ _LOST = (
 
 
 def launcher() -> int | None:
-    """The process that started this one as a rank: accelerate launch, torchrun or deepspeed; or none."""
+    """The process that started this one as a rank: evenkeel or accelerate launch, torchrun or deepspeed; or none."""
     try:
         parent = psutil.Process(os.getppid())
-        command = parent.cmdline()[:4]
+        command = parent.cmdline()[:5]
     except psutil.Error:
         return None
-    named = any(Path(word).name in _LAUNCHERS or word.startswith(_LAUNCHING_MODULES) for word in command)
+    names = [Path(word).name for word in command]
+    ours = ("evenkeel", "launch") in pairwise(names)
+    named = ours or any(name in _LAUNCHERS for name in names) or any(w.startswith(_LAUNCHING_MODULES) for w in command)
     return parent.pid if named else None
 
 
@@ -59,7 +62,10 @@ def end_with_launcher() -> None:
 
     SIGTERM, not SIGKILL: the rank stops as it does on request, with a checkpoint. Linux only.
     """
-    if launcher() is not None:
+    if launcher() is None:
+        if os.getppid() == 1 and "TORCHELASTIC_RUN_ID" in os.environ:  # it has ended already
+            os._exit(STOPPED_WITHOUT_CHECKPOINT)
+    else:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 

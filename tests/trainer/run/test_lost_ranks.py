@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.paths import ROOT
 
 GLOO = "[/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:52619. This is typically caused by …"
@@ -29,3 +31,14 @@ def test_a_rank_whose_sibling_was_killed_knows_it():
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
     assert result.stdout == "False True False\n", result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "is_launcher"),
+    [(("evenkeel", "launch"), True), (("accelerate", "launch"), True), (("evenkeel", "train"), False)],
+)
+def test_a_rank_knows_the_launcher_that_started_it(words: tuple[str, ...], is_launcher: bool):
+    asks = "from evenkeel.trainer.run.processes import launcher; print(launcher())"
+    starts = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {asks!r}])"
+    said = subprocess.run([sys.executable, "-c", starts, *words], capture_output=True, text=True, check=True).stdout
+    assert said.strip().isdigit() == is_launcher

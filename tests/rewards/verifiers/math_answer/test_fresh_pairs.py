@@ -24,6 +24,7 @@ MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid a
     "fresh_letters_and_forms_pairs.json": (163, 13, 233, 1),
     "fresh_attack_pairs.json": (74, 3, 80, 0),
     "natural_pairs.json": (252, 8, 252, 0),  # everyday notations, so that 20 stand in other files too
+    "white_box_unseen_pairs.json": (0, 0, 165, 40),
     "white_box_pairs.json": (0, 0, 571, 7),  # looked at since
 }
 
