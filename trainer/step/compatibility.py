@@ -750,7 +750,7 @@ def _model_of_the_cut(settings: Settings) -> Iterator[str]:
 def _model_of_shared_prompts(settings: Settings) -> Iterator[str]:
     """Prompts are shared with a model that would compute something else in one sequence than in many."""
     loaded = settings.loaded
-    if settings.speed.microbatches == "trl":
+    if settings.speed.microbatches == "trl" or problems_of(settings, "microbatches"):
         yield "rows of one prompt lie together in planned micro-batches alone"
     if loaded.unshareable:
         yield loaded.unshareable
