@@ -124,10 +124,14 @@ class Refusal(ValueError):  # noqa: N818 the base of many errors
             code = problems[0].code
         if code is not None:
             self.code = code
-        self.problems = tuple(problems) or (Problem((), message, code=self.code),)
+        super().__init__()
+        self.hold(problems or [Problem((), message, code=self.code)])
+
+    def hold(self, problems: Sequence[Problem]) -> None:
+        """Take these in place of its problems, as where their lines have become known."""
+        self.problems = tuple(problems)
         lines = [str(problem) for problem in self.problems]
-        whole = lines[0] if len(lines) == 1 else f"{len(lines)} problems:\n" + "\n".join(f"- {line}" for line in lines)
-        super().__init__(whole)
+        self.args = (lines[0] if len(lines) == 1 else "\n- ".join([f"{len(lines)} problems:", *lines]),)
 
 
 def closest(name: str, names: Iterable[str], n: int = 1) -> list[str]:

@@ -57,9 +57,7 @@ def located(tree: Node, *path: str) -> Iterator[None]:
     try:
         yield
     except Refusal as refusal:
-        kept = refusal.problems
-        refusal.__init__(problems=[at_its_line(each, tree, path) for each in kept])  # type: ignore[misc]
-        refusal.code = kept[0].code if len(kept) == 1 else refusal.code
+        refusal.hold([at_its_line(each, tree, path) for each in refusal.problems])
         raise
 
 
