@@ -19,10 +19,10 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.record.checkpoints import checkpoints_of
 
 _TOKENS, _HEAD = 8, 16
 """Of a completion; width of an attention head."""
@@ -56,7 +56,7 @@ def rehearse(experiment: Experiment, settings: Any) -> bool:
         for attempt in (1, 2):
             trl = {**config.trl, "max_steps": attempt * steps}
             trainer = _small(experiment, config.model_copy(update={"trl": trl})).trainer
-            trainer.train(resume_from_checkpoint=None if attempt == 1 else _newest(Path(folder) / "run"))
+            trainer.train(resume_from_checkpoint=None if attempt == 1 else str(checkpoints_of(Path(folder) / "run")[0]))
         if config.data.test is not None:
             trainer.evaluate()
     return True
@@ -130,7 +130,7 @@ def rehearsed_config(experiment: Experiment, model: Path, run: Path) -> RunConfi
             "model": config.model.model_copy(update=changed),
             "rewards": [each.model_copy(update={"noise": each.noise or tossed}) for each in config.rewards],
             "algorithm": config.algorithm.model_copy(
-                update={"prompts_per_rollout": None, "sequences_per_update": None, "cut": "by_rank"}
+                update={"prompts_per_rollout": None, "sequences_per_update": None}
             ),
             "evaluation": config.evaluation.model_copy(
                 update={"batch_size": 8, "every_steps": config.evaluation.every_steps and steps}
@@ -189,27 +189,25 @@ def _narrow(settings: Any) -> Any:
     return settings
 
 
-def _newest(run: Path) -> str:
-    found = sorted(run.glob("checkpoint-*"), key=lambda each: int(each.name.rpartition("-")[2]))
-    return str(found[-1])
-
-
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Without output, without trackers, and as if no launcher had said anything."""
     import transformers
 
-    ours = {name: text for name, text in os.environ.items() if not name.startswith(("ACCELERATE_", "FSDP_"))}
-    verbosity = transformers.logging.get_verbosity()
+    before, verbosity = dict(os.environ), transformers.logging.get_verbosity()
     with (
-        patch.dict(os.environ, {**ours, "WANDB_MODE": "disabled"}, clear=True),
         redirect_stdout(io.StringIO()),
         redirect_stderr(io.StringIO()),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
         transformers.logging.set_verbosity(logging.CRITICAL)
+        for name in [name for name in before if name.startswith(("ACCELERATE_", "FSDP_"))]:
+            del os.environ[name]
+        os.environ["WANDB_MODE"] = "disabled"
         try:
             yield
         finally:
+            os.environ.clear()
+            os.environ.update(before)
             transformers.logging.set_verbosity(verbosity)
