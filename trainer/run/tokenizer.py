@@ -1,12 +1,12 @@
-"""The policy's tokenizer, with the chat template that its prompts are written in."""
+"""The policy's folder and its tokenizer, with the chat template that its prompts are written in."""
 
 from pathlib import Path
 from typing import Any
 
-from evenkeel.errors import Refusal
+from evenkeel.errors import Problem, Refusal, closest
 from evenkeel.trainer.run.chat_template_trial import rendering_fault
-from evenkeel.trainer.run.check.model import folder_fault
 from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.shipped import maker_of
 from evenkeel.trainer.run.data.sources import use_offline_mode
 from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.record.files import files_fault
@@ -68,3 +68,28 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
 def _prompt(tokenizer: Any) -> str:
     question = [{"role": "user", "content": "?"}]
     return str(tokenizer.apply_chat_template(question, add_generation_prompt=True, tokenize=False))
+
+
+def folder_fault(name: str) -> Refusal | None:
+    """Why no policy can be loaded from ``name``; ``None`` where nothing is wrong, or a library says it well."""
+    path = Path(name).expanduser()
+    code, what, instead = "no-model-folder", "", "Check the path."
+    if odd := files_fault(path):
+        code, what, instead = "no-regular-file", f"cannot be loaded: {odd}.", "Copy or download the model again."
+    elif not path.exists() and (command := maker_of(name)) is not None:
+        what, instead = "does not ship, and is made in a checkout of Evenkeel.", f"There run: {command}"
+    elif not path.is_dir() and path.parent.is_dir() and (len(path.parts) > 1 or name.startswith((".", "/", "~"))):
+        what = "is not a folder."
+        if near := closest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()]):
+            instead = f"Did you mean {path.parent / near[0]}?"
+    elif path.is_dir() and not (path / "config.json").is_file():
+        made = sorted(path.glob("checkpoint-*"), key=lambda each: (len(each.name), each.name))
+        adapter = (path / "adapter_config.json").is_file()
+        code, what = "no-model", "has no config.json, so it is not a model."
+        instead = f"Name one of its checkpoints, such as {made[-1]}." if made else "Name a model's folder."
+        instead = "Merge the adapter into its model, and name the merged folder." if adapter else instead
+    return (
+        Refusal(problems=[Problem(("model", "name_or_path"), f"is {name!r}, which {what}", instead, code=code)])
+        if what
+        else None
+    )

@@ -21,11 +21,12 @@ from evenkeel.trainer.run.check.machine import (
     memory_problems,
 )
 from evenkeel.trainer.run.check.memory import MemoryEstimate
-from evenkeel.trainer.run.check.model import model_problems, size_of
+from evenkeel.trainer.run.check.model import size_of
 from evenkeel.trainer.run.check.named_code import file_of, named_code
 from evenkeel.trainer.run.check.plan import Plan, plan_of, possible_processes
 from evenkeel.trainer.run.check.prompts import check_bounded, length_problems, template_problems
 from evenkeel.trainer.run.check.rehearsal import rehearse
+from evenkeel.trainer.run.check.weights import model_problems
 from evenkeel.trainer.run.config import RunConfig, load_config, planned_config
 from evenkeel.trainer.run.config.layers import layered
 from evenkeel.trainer.run.config.rules import Given, warnings_of

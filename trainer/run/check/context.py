@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.errors import Problem, Refusal, Severity
 from evenkeel.rewards.registry import CodeNotRunError
+from evenkeel.trainer.run.check.model import model_settings, skeleton_of
 from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.library_errors import UNEXPLAINED, at_its_line, in_words, place_of
+from evenkeel.trainer.run.tokenizer import folder_fault
 
 if TYPE_CHECKING:
     from torch import nn
 
+_LONGEST = 64
+"""Prompts, the longest by characters, that are all tokenized."""
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
@@ -106,8 +111,6 @@ class CheckContext:
     @cached_property
     def settings(self) -> Any:
         """The model's configuration; of one that also sees, all of it."""
-        from evenkeel.trainer.run.check.model import folder_fault, model_settings
-
         if (fault := folder_fault(self.config.model.name_or_path)) is not None:
             raise fault
         return model_settings(self.config)
@@ -119,16 +122,22 @@ class CheckContext:
     @cached_property
     def skeleton(self) -> "nn.Module | None":
         """The model on torch's meta device: names and shapes without weights."""
-        from evenkeel.trainer.run.check.model import skeleton_of
-
         return skeleton_of(self.settings)
 
     @cached_property
     def prompt_lengths(self) -> dict[str, list[int]]:
-        """Tokens of the prompts of each set that were tokenized."""
-        from evenkeel.trainer.run.check.prompts import tokenized_lengths
-
-        return tokenized_lengths(self)
+        """Tokens of the prompts of each set: of the longest by their characters, and of others evenly spread."""
+        lengths, options, tokenizer = {}, self.argument("chat_template_kwargs") or {}, self.tokenizer
+        for part, rows in self.rows.items():
+            prompts = rows["prompt"][:]
+            chosen = [prompts[row] for row in chosen_rows(prompts, self.most_rows)]
+            try:
+                written = tokenizer.apply_chat_template(chosen, add_generation_prompt=True, tokenize=False, **options)
+            except Exception as fault:  # a template is a program of its own
+                what = f"the model's chat template cannot write its prompts: {in_words(fault)}"
+                raise Refusal(problems=[Problem(("data", *part.split(".")), what, code="tokenizer")]) from fault
+            lengths[part] = [len(ids) for ids in tokenizer(written, add_special_tokens=False)["input_ids"]]
+        return lengths
 
     @property
     def is_half_precision(self) -> bool:
@@ -143,8 +152,6 @@ class CheckContext:
 
     def argument(self, name: str) -> Any:
         """One of TRL's arguments, as the file gives it or TRL's default."""
-        from evenkeel.trainer.run.config.trl_arguments import grpo_default
-
         return self.config.trl.get(name, grpo_default(name))
 
 
@@ -152,3 +159,13 @@ def first_of(items: Sequence[object], most: int = 5) -> str:
     """The first ``most`` of these, and how many more."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(map(str, items[:most])) + more
+
+
+def chosen_rows(prompts: Sequence[Any], most: int) -> list[int]:
+    """The rows that are tokenized: all, or the `_LONGEST` and evenly spread ones, ``most`` in all."""
+    if len(prompts) <= most:
+        return [*range(len(prompts))]
+    sizes = [sum(len(message["content"]) for message in prompt) for prompt in prompts]
+    longest = sorted(range(len(prompts)), key=lambda row: -sizes[row])[: min(_LONGEST, most // 2)]
+    others = most - len(longest)
+    return sorted({*longest, *(number * len(prompts) // others for number in range(others))})

@@ -5,14 +5,13 @@ from typing import Any
 
 from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.chat_template_trial import POOL, rendering_fault
-from evenkeel.trainer.run.check.context import CheckContext
-from evenkeel.trainer.run.library_errors import in_words
+from evenkeel.trainer.run.check.context import CheckContext, chosen_rows
 
 _ANSWER = "7"
 _WRITTEN = ("system", "developer", "user")
 """Messages that a template must write as they are; of an assistant's it may leave out the thought."""
-_LOOKED_AT, _LONGEST = 200, 64
-"""Rows whose messages are looked for in their prompts; prompts, the longest by characters, that are all tokenized."""
+_LOOKED_AT = 200
+"""Rows whose messages are looked for in their prompts."""
 _MODEL = ("model", "name_or_path")
 
 
@@ -122,28 +121,3 @@ def length_problems(context: CheckContext) -> Iterator[Problem]:
                 instead,
                 code="beyond-context",
             )
-
-
-def tokenized_lengths(context: CheckContext) -> dict[str, list[int]]:
-    """Tokens of the prompts of each set: of the longest by their characters, and of others evenly spread."""
-    lengths, options, tokenizer = {}, context.argument("chat_template_kwargs") or {}, context.tokenizer
-    for part, rows in context.rows.items():
-        prompts = rows["prompt"][:]
-        chosen = [prompts[row] for row in chosen_rows(prompts, context.most_rows)]
-        try:
-            written = tokenizer.apply_chat_template(chosen, add_generation_prompt=True, tokenize=False, **options)
-        except Exception as fault:  # a template is a program of its own
-            what = f"the model's chat template cannot write its prompts: {in_words(fault)}"
-            raise Refusal(problems=[Problem(("data", *part.split(".")), what, code="tokenizer")]) from fault
-        lengths[part] = [len(ids) for ids in tokenizer(written, add_special_tokens=False)["input_ids"]]
-    return lengths
-
-
-def chosen_rows(prompts: Sequence[Any], most: int) -> list[int]:
-    """The rows that are tokenized: all, or the `_LONGEST` and evenly spread ones, ``most`` in all."""
-    if len(prompts) <= most:
-        return [*range(len(prompts))]
-    sizes = [sum(len(message["content"]) for message in prompt) for prompt in prompts]
-    longest = sorted(range(len(prompts)), key=lambda row: -sizes[row])[: min(_LONGEST, most // 2)]
-    others = most - len(longest)
-    return sorted({*longest, *(number * len(prompts) // others for number in range(others))})

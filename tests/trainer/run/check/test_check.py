@@ -20,9 +20,9 @@ from evenkeel.trainer.command.train import main as train
 from evenkeel.trainer.run import chat_template_trial
 from evenkeel.trainer.run.check import prompts
 from evenkeel.trainer.run.check.check import checked
+from evenkeel.trainer.run.check.context import chosen_rows
 from evenkeel.trainer.run.check.model import model_settings, skeleton_of
 from evenkeel.trainer.run.check.plan import plan_lines
-from evenkeel.trainer.run.check.prompts import chosen_rows
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.tokenizer import load_tokenizer, use_offline_mode
 from tests.trainer.run.check.mistakes.workshop import make_workshop

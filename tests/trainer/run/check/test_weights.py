@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
 
-from evenkeel.trainer.run.check.model import compared, stored_weights
+from evenkeel.trainer.run.check.weights import compared, stored_weights
 
 SMALL = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 EXPERTS = {"num_local_experts": 4, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
