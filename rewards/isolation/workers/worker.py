@@ -32,7 +32,9 @@ def main() -> None:
     for descriptor in (channel, log):
         os.set_inheritable(descriptor, False)
     items, results = os.fdopen(channel, "rb"), os.fdopen(os.dup(channel), "wb")
-    settings = json.loads(items.readline())
+    if not (first := items.readline()):
+        return
+    settings = json.loads(first)
     _die_with(settings["parent"])
     faulthandler.enable(file=log, all_threads=False)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # dispositions and masks are inherited
@@ -105,4 +107,7 @@ def _limit_memory(more: int, users: bool) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (BrokenPipeError, ConnectionResetError):  # who would read it has ended
+        os._exit(0)

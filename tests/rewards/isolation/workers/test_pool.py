@@ -1,11 +1,14 @@
 """Real worker processes: what they return, how they are cut off, and that they end with their parent."""
 
+import json
 import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -225,3 +228,16 @@ def test_workers_end_with_a_parent_that_is_killed_and_never_run_its_script(tmp_p
     assert ends(int(said[1]))
     assert parent.stdout.read() == ""
     parent.stdout.close()
+
+
+@pytest.mark.parametrize("settings", [{}, {"target": "builtins:len", "argument": None, "warm_up": [], "users": True}])
+def test_a_worker_whose_parent_has_ended_says_nothing(settings: dict[str, object]):
+    ours, theirs = socket.socketpair()
+    with theirs, tempfile.TemporaryFile() as log:
+        if settings:
+            ours.sendall(json.dumps({**settings, "parent": os.getpid(), "memory_bytes": 1 << 40}).encode() + b"\n")
+        ours.close()
+        command = [sys.executable, "-P", "-m", "evenkeel.rewards.isolation.workers.worker"]
+        descriptors = theirs.fileno(), log.fileno()
+        ended = subprocess.run([*command, *map(str, descriptors)], pass_fds=descriptors, capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, b"")
