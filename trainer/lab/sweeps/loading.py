@@ -13,7 +13,7 @@ from evenkeel.trainer.lab.sweeps.consistency import inconsistencies
 from evenkeel.trainer.lab.sweeps.schema import SlurmSweep, Sweep
 from evenkeel.trainer.run.branch import checkpoint_at
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.config.file_kinds import SWEEP, check_kind
+from evenkeel.trainer.run.config.file_kinds import check_kind
 from evenkeel.trainer.run.config.layers import extended, flattened
 from evenkeel.trainer.run.config.loading import local_path
 from evenkeel.trainer.run.config.problems import config_error
@@ -41,7 +41,7 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
     """
     path = Path(path)
     tree = read_file(path)
-    check_kind(tree, SWEEP)
+    check_kind(tree, "sweep")
     tree = extended(tree)
     model = _KINDS[_kind(tree)]
     data = tree.plain()

@@ -9,8 +9,6 @@ from evenkeel.trainer.run.config.schema import BATCH_WORDS, RunConfig
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
 
 _CUT = ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
-_MOST_TRIED = 10**6
-"""Largest number of divisors of a rollout batch that are tried to name the sizes nearest to a wrong one."""
 
 
 @dataclass(frozen=True)
@@ -72,79 +70,44 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
         return config.trl.get(name, grpo_default(name))
 
     if config.num_processes not in (None, world_size):
-        what = f"is {config.num_processes}, but the run was started on {world_size}."
-        instead = f"Start it on {config.num_processes}, or change num_processes."
-        raise config_error("other-number-of-processes", "num_processes", what, instead)
+        what = f"is {config.num_processes}, and {world_size} were started."
+        raise config_error("other-number-of-processes", "num_processes", what, "Change one of the two.")
     per_device, generations = argument("per_device_train_batch_size"), argument("num_generations")
     microbatch = per_device * world_size
-    named = f"the {microbatch} sequences of a micro-batch ({per_device} on each of {world_size} ranks)"
     prompts, update = config.algorithm.prompts_per_rollout, config.algorithm.sequences_per_update
-    if (prompts is None) != (update is None):
-        missing, other = [f"algorithm.{name}" for name in BATCH_WORDS][:: 1 if prompts is None else -1]
-        raise config_error("cut-by-half", other, "does not cut a batch alone.", f"Give {missing} too.")
-    if twice := [name for name in _CUT if prompts is not None and config.trl.get(name) is not None]:
-        what = "cuts the batch that algorithm.prompts_per_rollout cuts."
-        raise config_error("cut-twice", f"trl.{twice[0]}", what, "Delete one of the two.")
+    given = [f"trl.{name}" for name in _CUT if config.trl.get(name) is not None]
+    given += [f"algorithm.{name}" for name in BATCH_WORDS if getattr(config.algorithm, name) is not None]
     if prompts is not None and update is not None:
-        rollout = prompts * generations
-        if rollout % microbatch:
-            whole = update if update % microbatch == 0 else microbatch
-            what = f"{prompts} prompts × {generations} completions = {rollout} sequences is not a multiple of {named}."
-            near = _neighbours(prompts, math.lcm(whole, generations) // generations)
-            raise config_error("cut-microbatch", "algorithm.prompts_per_rollout", what, f"Write {near}.")
-        if rollout % update or update % microbatch:
-            what = f"is {update}, which must divide the {rollout} sequences of a rollout and be a multiple of {named}."
-            near = _nearest_update(update, rollout, microbatch)
-            raise config_error("cut-update", "algorithm.sequences_per_update", what, f"Write {near}.")
-        accumulation = update // microbatch
+        if given[2:]:
+            raise config_error("cut-twice", given[0], "cuts the batch that algorithm cuts too.", "Delete one.")
+        _must_be_whole("algorithm.sequences_per_update", update, microbatch)
+        _must_be_whole("algorithm.prompts_per_rollout", prompts, math.lcm(update, generations) // generations)
+        accumulation, rollout = update // microbatch, prompts * generations
+    elif prompts is not None or update is not None:
+        raise config_error("cut-by-half", given[-1], "cuts no batch alone.", f"Give {' and '.join(BATCH_WORDS)}.")
     else:
-        accumulation = argument("gradient_accumulation_steps")
-        batch, steps = argument("generation_batch_size"), argument("steps_per_generation")
-        rollout = _rollout_of_arguments(batch, steps, accumulation, microbatch, generations, named)
+        accumulation, batch = argument("gradient_accumulation_steps"), argument("generation_batch_size")
+        whole = math.lcm(microbatch * accumulation, generations)
+        if batch is None:
+            steps = argument("steps_per_generation") or accumulation
+            _must_be_whole("trl.steps_per_generation", steps, whole // microbatch)
+        elif argument("steps_per_generation") is not None:
+            raise config_error("cut-twice", given[0], "cuts the batch that another cuts too.", "Delete one.")
+        else:
+            _must_be_whole("trl.generation_batch_size", batch, whole)
+        rollout = steps * microbatch if batch is None else batch
     iterations = argument("num_iterations")
     return BatchPlan(world_size, per_device, generations, accumulation, rollout // microbatch, iterations)
 
 
-def _rollout_of_arguments(
-    batch: int | None, steps: int | None, accumulation: int, microbatch: int, generations: int, named: str
-) -> int:
-    """Sequences of a rollout as TRL's own arguments give them, if they hold whole groups and updates."""
-    if batch is not None and steps is not None:
-        what = f"is {batch}, while trl.steps_per_generation is {steps}: both say how many sequences are generated."
-        raise config_error("rollout-twice", "trl.generation_batch_size", what, "Delete one of the two.")
-    update = microbatch * accumulation
-    whole = math.lcm(update, generations)
-    if batch is not None:
-        rollout, path, near = batch, "trl.generation_batch_size", _neighbours(batch, whole)
-    else:
-        steps = accumulation if steps is None else steps
-        near = _neighbours(steps, whole // microbatch)
-        rollout, path = steps * microbatch, "trl.steps_per_generation"
-    if rollout % microbatch:
-        code, reason = "cut-microbatch", f"is not a multiple of {named}."
-    elif rollout % generations:
-        code, reason = "cut-group", f"does not hold whole groups of {generations} completions (trl.num_generations)."
-    elif rollout % update:
-        code, reason = "cut-update", f"cannot be cut into updates of {update}, so some update would mix two rollouts."
-    else:
-        return rollout
-    raise config_error(code, path, f"a rollout of {rollout} sequences {reason}", f"Write {near}.")
+def _must_be_whole(path: str, number: int, unit: int) -> None:
+    """Refuse a number with which a rollout has no whole groups, or an update no whole micro-batches or another's rows.
 
-
-def _nearest_update(update: int, rollout: int, microbatch: int) -> str:
-    """The sizes of an update just below and above ``update`` that divide the rollout into whole micro-batches."""
-    count, rest = divmod(rollout, microbatch)
-    small = [] if rest else [d for d in range(1, min(math.isqrt(count), _MOST_TRIED) + 1) if count % d == 0]
-    fitting = [microbatch * each for d in small for each in (d, count // d)]
-    lower = max((size for size in fitting if size < update), default=0)
-    return _either(lower, min((size for size in fitting if size > update), default=0))
-
-
-def _neighbours(number: int, factor: int) -> str:
-    """The multiples of ``factor`` just below and above ``number``."""
-    lower = number // factor * factor
-    return _either(lower, lower + factor)
-
-
-def _either(lower: int, upper: int) -> str:
-    return " or ".join(str(number) for number in (lower, upper) if number)
+    Raises:
+        Refusal: ``number`` is no multiple of ``unit``; it names those just below and above.
+    """
+    if number % unit:
+        lower = number // unit * unit
+        near = " or ".join(str(each) for each in (lower, lower + unit) if each)
+        what = f"is {number}; whole groups, micro-batches and updates need a multiple of {unit}."
+        raise config_error("cut", path, what, f"Write {near}.")

@@ -57,6 +57,11 @@ def test_a_plan_keeps_groups_and_updates_whole(
     assert plan.updates_per_pass * update == prompts * generations
 
 
+def named(error: Refusal) -> list[int]:
+    """The numbers that a refusal proposes."""
+    return [int(number) for number in error.problems[0].instead.removeprefix("Write ").rstrip(".").split(" or ")]
+
+
 @given(
     st.sampled_from(["generation_batch_size", "steps_per_generation"]), st.integers(1, 99), SMALL, SMALL, GENERATIONS
 )
@@ -71,90 +76,49 @@ def test_the_numbers_that_an_error_names_do_work(
     try:
         batch_plan(run({**trl, name: value}), 2)
     except Refusal as error:
-        named = [int(number) for number in str(error).partition("Write ")[2].rstrip(".").split(" or ")]
-        for number in named:
+        for number in named(error):
             batch_plan(run({**trl, name: number}), 2)
 
 
+def accumulated(steps: int, **trl: object) -> RunConfig:
+    return run({"gradient_accumulation_steps": 4, "steps_per_generation": steps, **trl})
+
+
 @pytest.mark.parametrize(
-    ("config", "world_size", "path", "code", "instead"),
+    ("config", "world_size", "path", "numbers"),
     [
-        (
-            in_words(63, 256, per_device_train_batch_size=16, num_generations=8),
-            4,  # 63·8 = 504 is no multiple of 16·4 = 64; 32·8 = 256 and 64·8 = 512 are multiples of the update's 256
-            "algorithm.prompts_per_rollout",
-            "cut-microbatch",
-            "Write 32 or 64.",
-        ),
-        (
-            in_words(64, 200, per_device_train_batch_size=8, num_generations=8),
-            4,  # divisors of 512 that are multiples of 32: 32 64 128 256 512
-            "algorithm.sequences_per_update",
-            "cut-update",
-            "Write 128 or 256.",
-        ),
-        (
-            in_words(8, 1000, per_device_train_batch_size=8),
-            1,
-            "algorithm.sequences_per_update",
-            "cut-update",
-            "Write 64.",
-        ),
-        (
-            run({"num_generations": 6, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}),
-            1,  # micro-batches of 4 in updates of 16: whole groups of 6 need 48 sequences
-            "trl.steps_per_generation",
-            "cut-group",
-            "Write 12.",
-        ),
-        (
-            run({"generation_batch_size": 100}),
-            2,
-            "trl.generation_batch_size",
-            "cut-microbatch",
-            "Write 96 or 112.",
-        ),
-        (
-            run({"steps_per_generation": 6, "gradient_accumulation_steps": 4}),
-            1,
-            "trl.steps_per_generation",
-            "cut-update",
-            "Write 4 or 8.",
-        ),
-        (
-            run({"steps_per_generation": 1, "gradient_accumulation_steps": 4}),
-            1,
-            "trl.steps_per_generation",
-            "cut-update",
-            "Write 4.",
-        ),
-        (
-            run({"steps_per_generation": 1, "generation_batch_size": 8}),
-            1,
-            "trl.generation_batch_size",
-            "rollout-twice",
-            "Delete one of the two.",
-        ),
-        *(
-            (in_words(8, 16, **{name: 8}), 1, f"trl.{name}", "cut-twice", "Delete one of the two.")
-            for name in ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
-        ),
-        (
-            run({}, num_processes=8),
-            2,
-            "num_processes",
-            "other-number-of-processes",
-            "Start it on 8, or change num_processes.",
-        ),
+        # 63·8 = 504 is no multiple of the update's 256; 32·8 = 256 and 64·8 = 512 are
+        (in_words(63, 256, per_device_train_batch_size=16), 4, "algorithm.prompts_per_rollout", [32, 64]),
+        (in_words(64, 200), 4, "algorithm.sequences_per_update", [192, 224]),  # micro-batches of 8·4
+        (in_words(8, 128), 1, "algorithm.prompts_per_rollout", [16]),
+        # micro-batches of 4 in updates of 16: whole groups of 6 need 48 sequences
+        (accumulated(4, num_generations=6, per_device_train_batch_size=4), 1, "trl.steps_per_generation", [12]),
+        (run({"generation_batch_size": 100}), 2, "trl.generation_batch_size", [96, 112]),
+        (accumulated(6), 1, "trl.steps_per_generation", [4, 8]),
     ],
 )
 def test_what_cannot_be_cut_names_the_nearest_numbers_that_can(
-    config: RunConfig, world_size: int, path: str, code: str, instead: str
+    config: RunConfig, world_size: int, path: str, numbers: list[int]
 ) -> None:
     with pytest.raises(Refusal) as caught:
         batch_plan(config, world_size)
     (problem,) = caught.value.problems
-    assert (problem.key, problem.code, problem.instead) == (path, code, instead)
+    assert (problem.key, problem.code, named(caught.value)) == (path, "cut", numbers)
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "code"),
+    [
+        (run({"steps_per_generation": 1, "generation_batch_size": 8}), "trl.generation_batch_size", "cut-twice"),
+        (in_words(8, 16, steps_per_generation=8), "trl.steps_per_generation", "cut-twice"),
+        (run({}, algorithm={"prompts_per_rollout": 8}), "algorithm.prompts_per_rollout", "cut-by-half"),
+        (run({}, num_processes=8), "num_processes", "other-number-of-processes"),
+    ],
+)
+def test_a_batch_that_is_cut_twice_or_by_half_is_refused(config: RunConfig, path: str, code: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        batch_plan(config, 2)
+    assert [(each.key, each.code) for each in caught.value.problems] == [(path, code)]
 
 
 CPU = {"use_cpu": True, "bf16": False}

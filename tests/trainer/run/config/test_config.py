@@ -151,7 +151,6 @@ def test_a_wrong_value_is_refused_at_its_line(tmp_path: Path, text: str, path: s
         ("data.train.columns={reference: 3}", "data.train.columns.reference", "string-type"),
         ("data.train.columns={reference: {a: 3}}", "data.train.columns.reference.a", "string-type"),
         ("data.train.columns={reference: []}", "data.train.columns.reference", "string-type"),
-        ("data.train.max_rows=1_000", "data.train.max_rows", "int-type"),
         ("rewards=[]", "rewards", "too-short"),
         ("rewards.0.weight=.nan", "rewards.0.weight", "finite-number"),
         ("rewards.0.wieght=1", "rewards.0.wieght", "unknown-key"),

@@ -102,10 +102,10 @@ def test_an_override_reaches_into_a_list() -> None:
         ("=3", "", "bad-override"),
         ("trl..beta=3", "", "bad-override"),
         ("--trl.beta=3", "", "bad-override"),
-        ("other.yaml", "", "second-file"),
-        ("trl.beta=", "trl.beta", "bad-override"),
+        ("other.yaml", "", "bad-override"),
+        ("trl.beta=", "", "bad-override"),
         ("trl.beta=[1", "trl.beta", "not-yaml"),
-        ("extends=base.yaml", "extends", "bad-override"),
+        ("extends=base.yaml", "", "bad-override"),
         ("rewards.1.weight=2", "rewards.1", "bad-place"),
         ("rewards.weight=2", "rewards.weight", "bad-place"),
         ("rewards.-1=2", "rewards.-1", "bad-place"),
@@ -149,18 +149,19 @@ def test_all_malformed_overrides_are_reported_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("extends", "code", "instead"),
+    ("extends", "code"),
     [
-        ("bsae.yaml", "no-base", "Did you mean base.yaml?"),
-        ("a" * 5000, "no-base", "The path is relative to the file that says `extends`."),
-        ("child.yaml", "second-base", "Extend that file directly, or write its lines into the base."),
-        (3, "no-base", "Name one YAML file."),
-        (None, "no-base", "Name one YAML file."),
+        ("bsae.yaml", "no-base"),
+        ("a" * 5000, "no-base"),
+        ("child.yaml", "second-base"),
+        (3, "no-base"),
+        (None, "no-base"),
+        ("", "no-base"),
     ],
 )
-def test_a_base_that_cannot_be_extended_is_refused(tmp_path: Path, extends: Any, code: str, instead: str) -> None:
+def test_a_base_that_cannot_be_extended_is_refused(tmp_path: Path, extends: Any, code: str) -> None:
     run = saved(tmp_path, run={"extends": extends}, base={"a": 1}, child={"extends": "base.yaml"})
     with pytest.raises(Refusal) as caught:
         layered(run, [])
     (problem,) = caught.value.problems
-    assert (str(problem.origin), problem.code, problem.instead) == (f"{run}, line 1", code, instead)
+    assert (str(problem.origin), problem.code) == (f"{run}, line 1", code)
