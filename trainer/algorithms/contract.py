@@ -14,8 +14,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
+from pydantic import Field
 from torch import Tensor
 
 ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE = "advantage", "token_weight", "coefficient", "update_schedule"
@@ -106,6 +107,15 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     PROMPT_SAMPLER: ("count", "num_prompts"),
 }
 """Kind → signals without which a strategy of that kind makes no sense."""
+
+# Ranges of options, checked when a strategy is built by its name
+Share = Annotated[float, Field(ge=0, le=1)]
+OpenShare = Annotated[float, Field(gt=0, lt=1)]
+PositiveShare = Annotated[float, Field(gt=0, le=1)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+AtLeastOne = Annotated[float, Field(ge=1)]
+AboveOne = Annotated[float, Field(gt=1)]
 
 Selection = Callable[..., Tensor]
 WholeGroups = Literal["step", "forward"]

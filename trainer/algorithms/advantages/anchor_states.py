@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo, grpo
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import Share, traits
 from evenkeel.trainer.algorithms.turns import of_tokens, turn_returns
 
 
@@ -20,7 +20,7 @@ def gigpo(
     state_keys: Int[Tensor, "N K"],
     *,
     step_weight: float = 1.0,
-    gamma: float = 0.95,
+    gamma: Share = 0.95,
     normalize: Literal["mean", "mean_std"] = "mean",
     episodes_count: Literal["each_turn", "once"] = "each_turn",
 ) -> Float[Tensor, "N T"]:
@@ -44,12 +44,7 @@ def gigpo(
     Limits: ``each_turn`` is the default of the authors' code, which calls ``once`` the standard form. A turn that is
         alone in its group keeps its raw reward there, and gets 0 here. Their option of joining states that are
         similar is not offered: a key is equal or it is not.
-
-    Raises:
-        ValueError: γ outside [0, 1].
     """
-    if not 0.0 <= gamma <= 1.0:
-        raise ValueError(f"gigpo: gamma = {gamma} would grow with each turn or change sign. Write 0 ≤ gamma ≤ 1.")
     relative = grpo if normalize == "mean_std" else dr_grpo
     rows, most_turns = turn_rewards.shape
     returns = turn_returns(rewards, turn_rewards, gamma)

@@ -24,26 +24,20 @@ def bnpo_beta(
     Not TRL's ``loss_type: bnpo``, which is a mean over the tokens of a micro-batch.
 
     Raises:
-        ValueError: highest ≤ lowest, or a group whose mean reward is outside of them.
+        ValueError: a group's mean reward is not within lowest and highest.
 
     Source: BNPO (arXiv 2506.02864).
     Evidence: golden table from running the authors' ``compute_bnpo_outcome_advantage``.
     Limits: for one reward; the sum over several normalised rewards of the paper is not here.
     """
-    if highest <= lowest:
-        raise ValueError(
-            f"bnpo_beta: lowest = {lowest:g} and highest = {highest:g} leave no interval to map rewards from. "
-            "Give the least and the greatest reward that a response can earn."
-        )
     unit = (rewards - lowest) / (highest - lowest)
     pass_rates = group_mean(unit, group_size)
     known = pass_rates[::group_size]
     known = known[~known.isnan()]
     if bool(((known < 0) | (known > 1)).any()):
         raise ValueError(
-            f"bnpo_beta: a group's mean reward, mapped from [{lowest:g}, {highest:g}] to [0, 1], is "
-            f"{known.min().item():g} or {known.max().item():g}, but a Beta density lives on [0, 1]. "
-            "Set lowest and highest to the least and the greatest reward that a response can earn."
+            f"bnpo_beta: a group's mean reward is not within lowest = {lowest:g} and highest = {highest:g}. Write the "
+            "least and the greatest reward that a response can earn."
         )
     density = _beta_density(pass_rates, *_fitted_beta(known))
     advantages = (unit - pass_rates) * (1 / density).clamp(max=LARGEST_WEIGHT)

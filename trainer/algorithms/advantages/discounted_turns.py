@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import Share, traits
 from evenkeel.trainer.algorithms.turns import of_tokens, turn_returns
 
 
@@ -17,7 +17,7 @@ def turn_discounted(
     turns: Int[Tensor, "N T"],
     turn_rewards: Float[Tensor, "N K"],
     *,
-    gamma: float = 0.9,
+    gamma: Share = 0.9,
     within: Literal["turn", "group"] = "turn",
 ) -> Float[Tensor, "N T"]:
     """Each turn's discounted return, standardised over the turns of its number in the group.
@@ -32,14 +32,7 @@ def turn_discounted(
     Evidence: by hand. No code was found; of the paper the abstract and digests were read, not the equation.
     Limits: over which turns the paper normalises is not known, hence ``within``. Its rewards (a format penalty for each
         turn, the shaping of failed answers by the likeness of their code) are the environment's, not this estimator's.
-
-    Raises:
-        ValueError: γ outside [0, 1].
     """
-    if not 0.0 <= gamma <= 1.0:
-        raise ValueError(
-            f"turn_discounted: gamma = {gamma} would grow with each turn or change sign. Write 0 ≤ gamma ≤ 1."
-        )
     returns = turn_returns(rewards, turn_rewards, gamma)
     if within == "turn":
         advantages = grpo(returns.T.flatten(), group_size).view(returns.T.shape).T

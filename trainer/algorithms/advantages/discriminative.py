@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.contract import Positive
 from evenkeel.trainer.algorithms.groups import finished, group_count, judged_right
 
 
@@ -13,7 +14,7 @@ def disco(
     old_logps: Float[Tensor, "N T"],
     mask: Int[Tensor, "N T"],
     *,
-    tau: float = 10.0,
+    tau: Positive = 10.0,
     right_at: float = 1.0,
 ) -> Float[Tensor, "N"]:
     """Right answers up alike, wrong ones down by how likely they were.
@@ -46,7 +47,7 @@ def real(
     group_size: int,
     lengths: Int[Tensor, "N"],
     *,
-    tau: float = 0.5,
+    tau: Positive = 0.5,
     right_at: float = 1.0,
     length_normalised: bool = False,
 ) -> Float[Tensor, "N"]:
@@ -64,12 +65,7 @@ def real(
     Source: REAL (arXiv 2602.05630); τ = 0.5 as in the authors' script.
     Evidence: golden table: the gradient of the authors' ``compute_policy_loss_real``, by autograd.
     Limits: published for rewards of 0 and 1; here every reward below ``right_at`` is wrong.
-
-    Raises:
-        ValueError: τ that is not positive.
     """
-    if tau <= 0.0:
-        raise ValueError(f"real: tau = {tau} would push right answers down. Write tau > 0; published: 0.5.")
     right, wrong = judged_right(rewards, right_at)
     num_right, num_wrong = group_count(right, group_size), group_count(wrong, group_size)
     labels = right / (1 + num_right) - wrong / (1 + num_wrong)

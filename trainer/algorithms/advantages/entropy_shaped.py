@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.contract import AboveOne
 from evenkeel.trainer.algorithms.groups import finished, judged_right
 
 ENTROPY_EPSILON = 1e-8
@@ -17,24 +18,16 @@ def entropy_shaped(
     entropies: Float[Tensor, "N T"],
     *,
     alpha: float = 0.4,
-    kappa: float = 2.0,
+    kappa: AboveOne = 2.0,
 ) -> Float[Tensor, "N T"]:
     """GRPO with a bonus for tokens at which the policy was undecided.
 
     ``A_{i,t} = grpo_i + min(α H_{i,t}, |grpo_i| / κ)``: κ > 1 keeps the sign of every advantage.
 
-    Raises:
-        ValueError: κ ≤ 1, which lets the bonus turn a negative advantage to 0 or beyond.
-
     Source: Reasoning with Exploration (arXiv 2506.14758).
     Evidence: formula read in a detailed third-party digest of the paper.
     Limits: α = 0.4 and κ = 2 are the values commonly quoted for GRPO; no source that could be read confirms them.
     """
-    if kappa <= 1:
-        raise ValueError(
-            f"entropy_shaped: kappa = {kappa:g}, but the bonus is at most |A|/kappa, so kappa ≤ 1 lets it turn the "
-            "sign of a wrong answer's advantage. Use kappa > 1."
-        )
     base = grpo(rewards, group_size)[:, None]
     bonus = (alpha * entropies.to(rewards.dtype)).minimum(base.abs() / kappa)
     return finished(base + bonus, rewards, group_size)

@@ -51,9 +51,8 @@ def exchangeable_prefix_tree(
     trained = rewards.masked_fill(sequence_weights == 0, torch.nan)
     if not bool(_constant_in_group(sequence_weights, trained, group_size).all()):
         raise ValueError(
-            "exchangeable_prefix_tree averages plain rewards, so shared tokens cancel only under equal trajectory "
-            "weights, but sequence_weights differ inside a group. Use a loss_type with one denominator (dapo, dr_grpo, "
-            "cispo), or write exchangeable."
+            "exchangeable_prefix_tree needs equal sequence_weights in a group. Write loss_type: dapo, dr_grpo or "
+            "cispo, or advantage: exchangeable."
         )
     baselines = _prefix_tree_baseline(rewards, trained, completion_ids, group_size)
     return finished((rewards[:, None] - baselines) / group_scale(rewards, group_size)[:, None], rewards, group_size)

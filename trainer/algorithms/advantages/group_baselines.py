@@ -136,8 +136,7 @@ def maxrl(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
     if bool((rewards < 0).any()):
         lowest = rewards.nan_to_num(nan=0.0).min().item()
         raise ValueError(
-            f"maxrl divides by the mean reward of a group, but a reward is {lowest:g}: that mean can vanish or change "
-            "sign. Use rewards of 0 and 1 (reward weights ≥ 0), or write dr_grpo."
+            f"maxrl divides by a group's mean reward, and a reward is {lowest:g}. Use rewards from 0 on, or dr_grpo."
         )
     mean = group_mean(rewards, group_size)
     return finished((rewards - mean) / (mean + MEAN_EPSILON), rewards, group_size)

@@ -1,11 +1,14 @@
 """Implicit process-level advantages from repaired answers, arXiv 2605.16302."""
 
+from typing import Annotated
+
 import torch
 from jaxtyping import Bool, Float
+from pydantic import Field
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import PositiveShare, traits
 
 
 @traits(trains_dead_groups=True)
@@ -16,8 +19,8 @@ def ibpo(
     repair: Float[Tensor, "N"],
     edited: Bool[Tensor, "N T"] | Float[Tensor, "N T"],
     *,
-    lam: float = 0.6,
-    rho: float = 1.0,
+    lam: Annotated[float, Field(ge=0, lt=1)] = 0.6,
+    rho: PositiveShare = 1.0,
     cap_failed: bool = True,
     train_correct: bool = True,
 ) -> Float[Tensor, "N T"]:
@@ -47,17 +50,7 @@ def ibpo(
 
     Evidence: digests, no body, no code. What they leave open is an option named as ours, here and in `RevisionOptions`.
     Limits: the repair's own edited tokens (IOP's second half) are not trained, which would need rows of their own.
-
-    Raises:
-        ValueError: λ or ρ out of its range.
     """
-    if not 0 <= lam < 1:
-        raise ValueError(
-            f"ibpo: lam = {lam:g}, but a repaired wrong answer earns up to lam more: at 1 it ties with a right one, "
-            "above 1 it is preferred to it, and below 0 repairable answers are punished. Write 0 ≤ lam < 1, e.g. 0.6."
-        )
-    if not 0 < rho <= 1:
-        raise ValueError(f"ibpo: rho = {rho:g} scales the repair score, which stays in [0, 1]. Write 0 < rho ≤ 1.")
     bonus = torch.where(correct == 0, lam * rho * repair.nan_to_num(), 0.0)
     advantages = grpo(rewards + bonus, group_size)
     lifted = (bonus > 0) & ~rewards.isnan()

@@ -3,12 +3,12 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import Share, traits
 
 
 @traits(trains_dead_groups=True)
 def backward_corrected(
-    rewards: Float[Tensor, "N"], *, false_positive: float = 0.0, false_negative: float = 0.0
+    rewards: Float[Tensor, "N"], *, false_positive: Share = 0.0, false_negative: Share = 0.0
 ) -> Float[Tensor, "N"]:
     """The unbiased estimate of the true verdict: what was seen, less the false positives, over what is left of it.
 
@@ -23,14 +23,18 @@ def backward_corrected(
         of the learning rate. Where a std divides (``grpo``) nothing is left. Errors that depend on the answer stay.
 
     Raises:
-        ValueError: rates below 0, or of a sum of 1 or more: such verdicts say nothing, or the opposite.
+        ValueError: rates of a sum of 1 or more: such verdicts say nothing, or the opposite.
     """
-    _check(false_positive, false_negative)
+    if false_positive + false_negative >= 1:
+        raise ValueError(
+            f"false_positive = {false_positive:g} and false_negative = {false_negative:g} leave nothing of a verdict. "
+            "Give rates with a sum below 1."
+        )
     return (rewards - false_positive) / (1 - false_positive - false_negative)
 
 
 @traits(trains_dead_groups=True)
-def forward_corrected(rewards: Float[Tensor, "N"], *, false_negative: float = 0.0) -> Float[Tensor, "N"]:
+def forward_corrected(rewards: Float[Tensor, "N"], *, false_negative: Share = 0.0) -> Float[Tensor, "N"]:
     """Weights of the two verdicts under which false negatives cancel; the rate of false positives need not be known.
 
     ``A_i = r_i − (1 − ρ₁)`` for rewards of 0 and 1: ρ₁ where r = 1, ρ₁ − 1 where r = 0; ρ₁ = P(0 | right) =
@@ -42,17 +46,5 @@ def forward_corrected(rewards: Float[Tensor, "N"], *, false_negative: float = 0.
     Limits: the constant is the baseline, and another one would take its place. The scales 1 − ρ₀ − ρ₁ and 1 − ρ₁ of B.3
         are factors of the learning rate; the paper's online estimate of ρ₁ is not here. Its Algorithm 3 multiplies by
         the reward once more, which B.3 and B.4 advise against.
-
-    Raises:
-        ValueError: a rate outside 0 … 1.
     """
-    _check(0.0, false_negative)
     return rewards - (1 - false_negative)
-
-
-def _check(false_positive: float, false_negative: float) -> None:
-    if min(false_positive, false_negative) < 0 or false_positive + false_negative >= 1:
-        raise ValueError(
-            f"false_positive = {false_positive:g} and false_negative = {false_negative:g} cannot be corrected: of such "
-            "verdicts right ones are as likely behind a wrong answer, or more. Give rates from 0 on with a sum below 1."
-        )

@@ -32,8 +32,8 @@ def lambda_grpo(
     """
     if spread * (group_size - 1) >= group_size**0.5:
         raise ValueError(
-            f"lambda_grpo: in a group of {group_size} a length can be {(group_size - 1) / group_size**0.5:.2f} "
-            f"standard deviations short, so that 1 + {spread:g}·z is ≤ 0 and has no power. Use a smaller spread."
+            f"lambda_grpo: spread = {spread:g} is too large for groups of {group_size}. Write less than "
+            f"{group_size**0.5 / (group_size - 1):.2g}."
         )
     judged = ~rewards.isnan()
     known = lengths.double().masked_fill(~judged, torch.nan).view(-1, group_size)

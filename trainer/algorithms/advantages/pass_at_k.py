@@ -1,7 +1,10 @@
 """Advantages whose goal is that one of k responses is right, not that each is."""
 
+from typing import Annotated
+
 import torch
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.groups import finished, group_count, group_scale, judged_right
@@ -10,7 +13,9 @@ PASS_STD_EPSILON = 1e-6
 """ε of the standard deviation of pass@k."""
 
 
-def pass_at_k(rewards: Float[Tensor, "N"], group_size: int, *, k: int = 4, right_at: float = 1.0) -> Float[Tensor, "N"]:
+def pass_at_k(
+    rewards: Float[Tensor, "N"], group_size: int, *, k: Annotated[int, Field(ge=1)] = 4, right_at: float = 1.0
+) -> Float[Tensor, "N"]:
     """The exact advantage of a response as a member of all subsets of k, each rewarded for one right answer.
 
     With c of the n judged responses right: ``ρ = 1 − C(n−c, k)/C(n, k)``, ``σ = √(ρ(1−ρ))``; a right response gets
@@ -20,16 +25,13 @@ def pass_at_k(rewards: Float[Tensor, "N"], group_size: int, *, k: int = 4, right
     A response is right where its reward is at least ``right_at``. A group with fewer than k verdicts uses all it has.
 
     Raises:
-        ValueError: k < 1 or k > group_size.
+        ValueError: k > group_size.
 
     Source: Pass@k training (arXiv 2508.10751), analytical derivation.
     Evidence: golden table from running the authors' ``calc_adv``.
     """
-    if not 1 <= k <= group_size:
-        raise ValueError(
-            f"pass_at_k: k = {k}, but a group has {group_size} responses, so no subset of k exists. "
-            f"Use 1 ≤ k ≤ {group_size}, or sample more responses per prompt."
-        )
+    if k > group_size:
+        raise ValueError(f"pass_at_k: k = {k} is more than the {group_size} responses of a group. Write less.")
     right, wrong = judged_right(rewards, right_at)
     exact = torch.float64
     wrongs = group_count(wrong, group_size).to(exact)

@@ -5,15 +5,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio
+from evenkeel.trainer.algorithms.contract import AboveOne, OpenShare, Positive
 
 
 def aspo(
     log_ratio: Float[Tensor, "B T"],
     advantages: Float[Tensor, "B T"],
     *,
-    epsilon_low: float = 0.2,
-    epsilon_high: float = 0.2,
-    cap: float = 3.0,
+    epsilon_low: OpenShare = 0.2,
+    epsilon_high: Positive = 0.2,
+    cap: AboveOne = 3.0,
 ) -> Float[Tensor, "B T"]:
     """ASPO: tokens of good answers weigh the inverse of their importance ratio, those of bad ones the ratio itself.
 
@@ -28,18 +29,7 @@ def aspo(
     Limits: the authors' script widens ε to 0.4 for the fifth of a response's tokens with the highest entropy; here all
     tokens have one range. (Its mask named `high_entropy_mask` holds the *low*-entropy tokens, so its branches are
     the right way round.)
-
-    Raises:
-        ValueError: ε outside (0, 1) below or not positive above, or cap ≤ 1.
     """
-    if not 0.0 < epsilon_low < 1.0 or epsilon_high <= 0.0:
-        raise ValueError(
-            f"aspo: epsilon_low = {epsilon_low}, epsilon_high = {epsilon_high}, but the clip range from 1 − ε_low to "
-            "1 + ε_high must hold ratios below and above 1. Write 0 < epsilon_low < 1 and epsilon_high > 0; "
-            "published: 0.2 for both."
-        )
-    if cap <= 1.0:
-        raise ValueError(f"aspo: cap = {cap} would cap on-policy tokens, whose coefficient is 1. Write cap > 1, say 3.")
     ratio, inverse = importance_ratio(log_ratio), importance_ratio(-log_ratio)
     good = inverse.clamp(max=cap).masked_fill(ratio > 1 + epsilon_high, 0.0)
     bad = ratio.clamp(max=cap).masked_fill(ratio < 1 - epsilon_low, 0.0)

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.contract import AtLeastOne, Positive
+
 LOG_EPSILON = 1e-8
 """Added inside the logarithms of 1 − π, as the authors do."""
 
@@ -16,9 +18,9 @@ def dppo(
     advantages: Float[Tensor, "B T"],
     *,
     divergence: Literal["tv", "kl"] = "tv",
-    delta_low: float = 0.2,
-    delta_high: float = 0.2,
-    cap: float = 5.0,
+    delta_low: Positive = 0.2,
+    delta_high: Positive = 0.2,
+    cap: AtLeastOne = 5.0,
 ) -> Float[Tensor, "B T"]:
     """DPPO: the importance ratio, 0 once the token's probability has moved too far the way the advantage pushes it.
 
@@ -37,15 +39,7 @@ def dppo(
     Limits: the trust region is around the trainer's own π_old. The paper puts it around the inference engine's
     probabilities and found the recomputed ones, as here, less stable where the two differ; it also found the cap
     harmful without the mask. The top-K divergences need the whole distribution and are not offered.
-
-    Raises:
-        ValueError: a δ that is not positive, or cap < 1.
     """
-    if delta_low <= 0.0 or delta_high <= 0.0 or cap < 1.0:
-        raise ValueError(
-            f"dppo: delta_low = {delta_low}, delta_high = {delta_high}, cap = {cap}, but the first update has "
-            "divergence 0 and ratio 1, and must be inside. Write positive deltas (tv: 0.2, kl: 0.05) and cap ≥ 1."
-        )
     probs, old_probs = logps.exp(), old_logps.exp()
     if divergence == "tv":
         moved = (probs - old_probs).abs()

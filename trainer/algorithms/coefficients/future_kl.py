@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio
+from evenkeel.trainer.algorithms.contract import AboveOne, OpenShare, Positive, Share
 from evenkeel.trainer.algorithms.sequence_weights import LOG_RATIO_BOUND
 from evenkeel.trainer.algorithms.turns import counted_first
 
@@ -18,12 +19,12 @@ def fipo(
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
     *,
-    half_life: float = 32.0,
-    influence: float = 0.2,
+    half_life: Positive = 32.0,
+    influence: Share = 0.2,
     high_only: bool = True,
-    epsilon_low: float = 0.2,
-    epsilon_high: float = 0.28,
-    dual_clip: float = 10.0,
+    epsilon_low: OpenShare = 0.2,
+    epsilon_high: Positive = 0.28,
+    dual_clip: AboveOne = 10.0,
     safety: float = 10.0,
 ) -> Float[Tensor, "B T"]:
     """FIPO: PPO's clipped ratio, and more of it where the tokens that follow have become likelier.
@@ -42,22 +43,7 @@ def fipo(
     Limits: the authors average over the tokens of the responses that are left, here those left out keep their place in
         the denominator. The script leaves out truncated and too uniform groups by other means, which are TRL's options
         and the prompt sampler ``dynamic``.
-
-    Raises:
-        ValueError: a half-life that is not positive, influence outside [0, 1], ε outside (0, 1) below or not positive
-            above, or dual_clip ≤ 1.
     """
-    if half_life <= 0.0 or not 0.0 <= influence <= 1.0:
-        raise ValueError(
-            f"fipo: half_life = {half_life}, influence = {influence}, but later tokens count less and less, and "
-            "1 ± influence is no negative weight. Write half_life > 0 and 0 ≤ influence ≤ 1; published: 32 and 0.2."
-        )
-    if not 0.0 < epsilon_low < 1.0 or epsilon_high <= 0.0 or dual_clip <= 1.0:
-        raise ValueError(
-            f"fipo: epsilon_low = {epsilon_low}, epsilon_high = {epsilon_high}, dual_clip = {dual_clip}, but the first "
-            "update has the ratio 1 and must be inside. Write 0 < epsilon_low < 1, epsilon_high > 0 and dual_clip > 1; "
-            "published: 0.2, 0.28 and 10."
-        )
     logs, ratio = log_ratio.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND), importance_ratio(log_ratio)
     heard = mask.bool() & (logs <= math.log(dual_clip))
     order = counted_first(mask)  # what a tool inserts takes no part in the distances

@@ -3,7 +3,7 @@
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import AtLeastOne, traits
 from evenkeel.trainer.algorithms.sequence_weights import LOG_RATIO_BOUND, RatioForm, trajectory_ratios
 
 
@@ -21,7 +21,7 @@ def importance_ratio(log_ratio: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     return log_ratio.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND).exp()
 
 
-def symmetric_clip(log_ratio: Float[Tensor, "B T"], *, cap: float = 5.0) -> Float[Tensor, "B T"]:
+def symmetric_clip(log_ratio: Float[Tensor, "B T"], *, cap: AtLeastOne = 5.0) -> Float[Tensor, "B T"]:
     """The token's importance ratio, capped for both signs of the advantage alike.
 
     ``c_{i,t} = min(ρ_{i,t}, cap)``, (B, T) in (0, cap]. Unlike PPO's clip, which drops a shared token for some members
@@ -31,15 +31,7 @@ def symmetric_clip(log_ratio: Float[Tensor, "B T"], *, cap: float = 5.0) -> Floa
     Source: arXiv 2506.13585 (CISPO, upper cap only), in TRL 1.16's reading: an absolute cap.
     Evidence: equal to TRL 1.16's ``cispo`` on a real model, token by token.
     Limits: the paper gives no number for its cap; 5 is the one that TRL's documentation recommends for cispo.
-
-    Raises:
-        ValueError: cap < 1, which would weigh even on-policy tokens below 1.
     """
-    if cap < 1.0:
-        raise ValueError(
-            f"symmetric_clip: cap = {cap}, but an on-policy token has the ratio 1, so the cap would only scale the "
-            "learning rate. Write cap ≥ 1; 5 is usual."
-        )
     return importance_ratio(log_ratio).clamp(max=cap)
 
 

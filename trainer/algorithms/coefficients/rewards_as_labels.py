@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import Positive, traits
 from evenkeel.trainer.algorithms.sequence_weights import LOG_RATIO_BOUND
 
 
@@ -16,7 +16,7 @@ def real(
     groups: Int[Tensor, "B"],
     judged: Bool[Tensor, "B"],
     *,
-    tau: float = 0.5,
+    tau: Positive = 0.5,
 ) -> Float[Tensor, "B 1"]:
     """REAL: right answers that the policy has raised weigh less and less, and so do wrong ones that it has lowered.
 
@@ -29,12 +29,7 @@ def real(
     Source: REAL (arXiv 2602.05630); τ = 0.5 as in the authors' script.
     Evidence: golden table: the gradient of the authors' ``compute_policy_loss_real``, by autograd.
     Limits: s is held within ± 20.
-
-    Raises:
-        ValueError: τ that is not positive.
     """
-    if tau <= 0.0:
-        raise ValueError(f"real: tau = {tau} would push right answers down. Write tau > 0; published: 0.5.")
     counted = mask.bool()
     scores = (log_ratio * counted).double().sum(1) / counted.sum(1).clamp(min=1)
     signs = advantages[:, 0].sign()

@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import Positive, traits
 
 MIN_LOG_TRAJECTORY_RATIO = -18.420680743952367
 """log 1e-8, below which VESPO's authors (and TRL) hold a trajectory's log ratio."""
@@ -16,8 +16,8 @@ def sapo(
     log_ratio: Float[Tensor, "B T"],
     advantages: Float[Tensor, "B T"],
     *,
-    temperature_pos: float = 1.0,
-    temperature_neg: float = 1.05,
+    temperature_pos: Positive = 1.0,
+    temperature_neg: Positive = 1.05,
 ) -> Float[Tensor, "B T"]:
     """SAPO: a token fades out as its importance ratio leaves 1, sooner for negative advantages.
 
@@ -29,15 +29,7 @@ def sapo(
     of volcengine/verl, run on seeded inputs.
     Limits: SAPO averages each response over its own length; here all tokens share one denominator. For the published
     denominator write ``loss_type: sapo`` and no coefficient.
-
-    Raises:
-        ValueError: a temperature that is not positive.
     """
-    if temperature_pos <= 0.0 or temperature_neg <= 0.0:
-        raise ValueError(
-            f"sapo: temperature_pos = {temperature_pos}, temperature_neg = {temperature_neg}, but the gate σ(τ(ρ − 1)) "
-            "fades out only for τ > 0. Write 1.0 and 1.05, as published."
-        )
     ratio = importance_ratio(log_ratio)
     gate = torch.sigmoid(torch.where(advantages > 0, temperature_pos, temperature_neg) * (ratio - 1))
     return 4 * ratio * gate * (1 - gate)
@@ -49,10 +41,10 @@ def vespo(
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
     *,
-    k_pos: float = 2.0,
-    lambda_pos: float = 3.0,
-    k_neg: float = 3.0,
-    lambda_neg: float = 2.0,
+    k_pos: Positive = 2.0,
+    lambda_pos: Positive = 3.0,
+    k_neg: Positive = 3.0,
+    lambda_neg: Positive = 2.0,
 ) -> Float[Tensor, "B 1"]:
     """VESPO: a trajectory fades out as its importance ratio leaves 1 on either side, by a gamma-shaped kernel.
 
@@ -65,16 +57,7 @@ def vespo(
     Limits: tokens that a group shares do not cancel under it: W differs by trajectory and c by sign. Noise of .01 a
     token in log ρ (assumed for bfloat16) makes it .94 of what it is over 1,000 tokens and .65 over 8,000
     (docs/devices.md).
-
-    Raises:
-        ValueError: a k or λ that is not positive, with which a trajectory would not fade out on one side.
     """
-    if min(k_pos, lambda_pos, k_neg, lambda_neg) <= 0.0:
-        raise ValueError(
-            f"vespo: k_pos = {k_pos}, lambda_pos = {lambda_pos}, k_neg = {k_neg}, lambda_neg = {lambda_neg}, but "
-            "W^k fades out at W → 0 only for k > 0 and e^{−λW} at W → ∞ only for λ > 0. "
-            "Published: k_pos 2, lambda_pos 3, k_neg 3, lambda_neg 2."
-        )
     token_logs = log_ratio.clamp(-MAX_LOG_TRAJECTORY_RATIO, MAX_LOG_TRAJECTORY_RATIO)
     logs = torch.where(mask.bool(), token_logs, 0.0).sum(1, keepdim=True)
     logs = logs.clamp(MIN_LOG_TRAJECTORY_RATIO, MAX_LOG_TRAJECTORY_RATIO)

@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.contract import PositiveShare
+
 
 class difficulty:  # noqa: N801 strategies are named as they are written in a run file
     """Prompts are drawn in proportion to the variance p (1 − p) of their running pass rate p.
@@ -20,10 +22,7 @@ class difficulty:  # noqa: N801 strategies are named as they are written in a ru
     Evidence: frequencies of draws against the weights; nothing published was run.
     """
 
-    def __init__(self, *, newest: float = 0.5, explore: float = 0.05) -> None:
-        for name, value in {"newest": newest, "explore": explore}.items():
-            if not 0.0 < value <= 1.0:
-                raise ValueError(f"{name} = {value} is not a share in (0, 1]. Write e.g. {name}: 0.5.")
+    def __init__(self, *, newest: PositiveShare = 0.5, explore: PositiveShare = 0.05) -> None:
         self.newest, self.explore = newest, explore
         self.draws = 0
         self.pass_rates: dict[int, float] = {}

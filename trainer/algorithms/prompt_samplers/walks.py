@@ -1,10 +1,13 @@
 """Samplers that walk through all prompts, in a new random order for each walk."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
 from torch import Tensor
+
+from evenkeel.trainer.algorithms.contract import PositiveShare
 
 _WALKS_APART = 1_000_003
 
@@ -60,7 +63,7 @@ class uniform:  # noqa: N801 strategies are named as they are written in a run f
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on there."""
         self.walk, self.position = int(state["walk"]), int(state["position"])
-        self.put_off = [int(prompt) for prompt in state.get("put_off", [])]  # of older versions, which put nothing off
+        self.put_off = [int(prompt) for prompt in state["put_off"]]
 
 
 class dynamic(uniform):  # noqa: N801
@@ -75,10 +78,8 @@ class dynamic(uniform):  # noqa: N801
     Evidence: properties (only live groups are kept, rounds are bounded, all is counted); the authors' code was not run.
     """
 
-    def __init__(self, *, max_rounds: int = 10) -> None:
+    def __init__(self, *, max_rounds: Annotated[int, Field(ge=1)] = 10) -> None:
         super().__init__()
-        if max_rounds < 1:
-            raise ValueError(f"max_rounds = {max_rounds}: no rollout would ever be generated. Write 1 or more.")
         self.max_rounds = max_rounds
 
 
@@ -92,12 +93,8 @@ class unsolved(uniform):  # noqa: N801
     Evidence: properties (no solved prompt before its time, every unsolved one in each walk).
     """
 
-    def __init__(self, *, threshold: float = 1.0, rest: int = 1000) -> None:
+    def __init__(self, *, threshold: PositiveShare = 1.0, rest: Annotated[int, Field(ge=1)] = 1000) -> None:
         super().__init__()
-        if not 0.0 < threshold <= 1.0:
-            raise ValueError(f"threshold = {threshold} is not a share of right responses in (0, 1]. Write e.g. 1.0.")
-        if rest < 1:
-            raise ValueError(f"rest = {rest}: a solved prompt would be asked again at once. Write 1 or more walks.")
         self.threshold, self.rest = threshold, rest
         self.solved_in: dict[int, int] = {}
 

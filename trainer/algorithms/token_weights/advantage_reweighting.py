@@ -6,13 +6,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.contract import NotNegative, Share
+
 
 def adv_reweight(
     probs: Float[Tensor, "B T"],
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
     *,
-    alpha: float = 0.2,
+    alpha: Share = 0.2,
     normalize: Literal["mean"] | None = None,
 ) -> Float[Tensor, "B T"]:
     """Advantage Reweighting (AR): ``w_{i,t} = α π_old(i,t) + (1 − α)``, for both signs of the advantage.
@@ -26,15 +28,7 @@ def adv_reweight(
 
     Source: arXiv 2505.12929, Eq. 4.
     Evidence: equal to the update of the authors' own code to 1.6e-6, alone and with Lopti.
-
-    Raises:
-        ValueError: α outside [0, 1], where weights could be negative.
     """
-    if not 0.0 <= alpha <= 1.0:
-        raise ValueError(
-            f"adv_reweight: alpha = {alpha}, but outside [0, 1] a weight α·π + (1 − α) can be negative and turn "
-            "the clip to the wrong side. Write 0 ≤ alpha ≤ 1; the paper uses 0.1 to 0.3."
-        )
     return _normalized(alpha * probs + (1.0 - alpha), mask, normalize)
 
 
@@ -43,7 +37,7 @@ def low_probability_reweight(
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
     *,
-    alpha: float = 0.2,
+    alpha: NotNegative = 0.2,
     normalize: Literal["mean"] | None = None,
 ) -> Float[Tensor, "B T"]:
     """The opposite of AR: ``w_{i,t} = 1 + α (1 − π_old(i,t))``, for both signs of the advantage.
@@ -54,15 +48,7 @@ def low_probability_reweight(
 
     Source: arXiv 2603.22117 (Beyond Magnitude, ICLR 2026), training-time reweighting.
     Evidence: by hand; formula, scale and α read in the authors' code (Hesse73/RLVR-Directions, ``reshape_reversed``).
-
-    Raises:
-        ValueError: α < 0, which would damp rare tokens as AR does.
     """
-    if alpha < 0.0:
-        raise ValueError(
-            f"low_probability_reweight: alpha = {alpha} would damp rare tokens. Write alpha ≥ 0, published: 0.1 and "
-            "0.2; or token_weight: adv_reweight, which damps them."
-        )
     return _normalized(1.0 + alpha * (1.0 - probs), mask, normalize)
 
 

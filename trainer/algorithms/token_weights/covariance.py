@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import Share, traits
 from evenkeel.trainer.algorithms.row_draws import row_draws
 
 
@@ -15,7 +15,7 @@ def clip_cov(
     mask: Int[Tensor, "B T"],
     row_keys: Int[Tensor, " B"],
     *,
-    share: float = 2e-4,
+    share: Share = 2e-4,
     lower: float = 1.0,
     upper: float = 5.0,
     seed: int = 0,
@@ -35,15 +35,7 @@ def clip_cov(
     on seeded inputs with share 1, where all are; the draw itself is ours.
     Limits: log π_old stands for log π of the current pass: equal in the first update of a rollout batch only, where
     also no token is clipped yet (the authors leave clipped ones out).
-
-    Raises:
-        ValueError: share outside [0, 1], or lower ≥ upper.
     """
-    if not 0.0 <= share <= 1.0 or lower >= upper:
-        raise ValueError(
-            f"clip_cov: share = {share}, lower = {lower}, upper = {upper}, but a share of the tokens is drawn from "
-            "those with lower < cov < upper. Write 0 ≤ share ≤ 1 and lower < upper; published: 2e-4, 1, 5."
-        )
     if share == 0.0:
         return torch.ones_like(old_logps)
     tokens = mask.sum()

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import NotNegative, PositiveShare, Share, traits
 
 INDEX_EPSILON = 1e-6
 """Keeps surprisal / H finite where the policy is certain, in nats."""
@@ -16,9 +16,9 @@ def top_entropy(
     entropies: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
     *,
-    share: float = 0.2,
+    share: PositiveShare = 0.2,
     within: Literal["forward", "response"] = "forward",
-    others: float = 0.0,
+    others: Share = 0.0,
 ) -> Float[Tensor, "B T"]:
     """The 80/20 rule: only the tokens at which the policy was most undecided are trained.
 
@@ -30,15 +30,7 @@ def top_entropy(
     Evidence: equal to TRL 1.16's `get_high_entropy_mask` on one process; the paper's rule read in reviews of it.
     Limits: TRL's own setting takes the micro-batches of all ranks together and the current policy's entropy; a weight
     takes one rank's and π_old's. ``within="response"`` and ``others > 0`` are not in the paper.
-
-    Raises:
-        ValueError: share outside (0, 1], or others outside [0, 1].
     """
-    if not 0.0 < share <= 1.0 or not 0.0 <= others <= 1.0:
-        raise ValueError(
-            f"top_entropy: share = {share}, others = {others}, but a share of the tokens weighs 1 and the others "
-            "at most as much. Write 0 < share ≤ 1 and 0 ≤ others ≤ 1; published: 0.2 and 0."
-        )
     counted = entropies.float().masked_fill(~mask.bool(), torch.nan)
     rows = counted if within == "response" else counted.view(1, -1)
     threshold = torch.nanquantile(rows, 1.0 - share, dim=1, keepdim=True)
@@ -53,8 +45,8 @@ def stapo(
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
     *,
-    max_prob: float = 0.002,
-    quantile: float = 0.75,
+    max_prob: Share = 0.002,
+    quantile: Share = 0.75,
     renormalize: bool = True,
 ) -> Float[Tensor, "B T"]:
     """STAPO: improbable tokens of good answers at which the policy was sure of something else are silenced.
@@ -68,15 +60,7 @@ def stapo(
     Evidence: the paper's text read in a stored copy; by hand. No code was found.
     Limits: the first version took the 80th percentile of all tokens' entropies for τ. A batch with one such token has
     H = τ there, and silences none.
-
-    Raises:
-        ValueError: max_prob or quantile outside [0, 1].
     """
-    if not 0.0 <= max_prob <= 1.0 or not 0.0 <= quantile <= 1.0:
-        raise ValueError(
-            f"stapo: max_prob = {max_prob}, quantile = {quantile}, but one is a probability and the other a share. "
-            "Write both in [0, 1]; published: 0.002 and 0.75."
-        )
     improbable = mask.bool() & (advantages > 0) & (probs < max_prob)
     threshold = torch.nanquantile(entropies.float().masked_fill(~improbable, torch.nan), quantile)
     spurious = improbable & (entropies < threshold)  # none, where no token is improbable: τ is NaN
@@ -89,7 +73,7 @@ def relative_surprisal(
     old_logps: Float[Tensor, "B T"],
     entropies: Float[Tensor, "B T"],
     *,
-    lower: float = 0.1,
+    lower: NotNegative = 0.1,
     upper: float = 3.0,
 ) -> Float[Tensor, "B T"]:
     """RSI-S: tokens that are neither redundant nor from the tail are trained, by surprisal over entropy.
@@ -105,10 +89,7 @@ def relative_surprisal(
     Raises:
         ValueError: bounds that no token is between.
     """
-    if not 0.0 <= lower < upper:
-        raise ValueError(
-            f"relative_surprisal: lower = {lower}, upper = {upper}, but tokens are kept whose surprisal is between "
-            "them, in units of the entropy. Write 0 ≤ lower < upper, say 0.1 and 3.0."
-        )
+    if lower >= upper:
+        raise ValueError(f"lower = {lower} and upper = {upper} leave no token. Write lower < upper, say 0.1 and 3.0.")
     index = -old_logps / (entropies + INDEX_EPSILON)
     return ((index >= lower) & (index <= upper)).to(old_logps.dtype)

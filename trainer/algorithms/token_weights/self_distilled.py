@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.contract import NotNegative, Positive, Share
+
 
 def rlsd(
     advantages: Float[Tensor, "B T"],
@@ -11,8 +13,8 @@ def rlsd(
     teacher_logps: Float[Tensor, "B T"],
     step: int,
     *,
-    strength: float = 0.5,
-    max_change: float = 0.2,
+    strength: Share = 0.5,
+    max_change: Share = 0.2,
     decay_steps: int = 0,
 ) -> Float[Tensor, "B T"]:
     """RLSD: tokens that the answer makes likelier weigh more in good responses and less in bad ones.
@@ -26,15 +28,7 @@ def rlsd(
     Evidence: golden table: the gradient of ``compute_policy_loss_rlsd`` of that repository, by autograd.
     Limits: there π_T is a snapshot of the policy, renewed each 10 steps, and the ratio is against the policy of the
         pass, which is π_old in the first update of a rollout batch. The code is a later paper's reading of RLSD.
-
-    Raises:
-        ValueError: λ or ε outside [0, 1], where weights could be negative.
     """
-    if not (0.0 <= strength <= 1.0 and 0.0 <= max_change <= 1.0):
-        raise ValueError(
-            f"rlsd: strength = {strength} and max_change = {max_change}, but outside [0, 1] a weight can be negative "
-            "and turn the clip to the wrong side. Write both between 0 and 1; published: 0.5 and 0.2."
-        )
     share = strength * max(1.0 - step / decay_steps, 0.0) if decay_steps > 0 else strength
     evidence = (advantages.sign() * (teacher_logps - old_logps)).exp().clamp(1.0 - max_change, 1.0 + max_change)
     return (1.0 - share) + share * evidence
@@ -45,10 +39,10 @@ def rlcsd(
     mask: Int[Tensor, "B T"],
     teacher_contrast: Float[Tensor, "B T"],
     *,
-    temperature: float = 0.02,
-    strength: float = 0.5,
-    threshold: float = 0.02,
-    selected_weight: float = 1.0,
+    temperature: Positive = 0.02,
+    strength: NotNegative = 0.5,
+    threshold: NotNegative = 0.02,
+    selected_weight: NotNegative = 1.0,
 ) -> Float[Tensor, "B T"]:
     """RLCSD: tokens to which right and wrong siblings' solutions speak differently are pushed by how they differ.
 
@@ -68,16 +62,7 @@ def rlcsd(
     Limits: there the two means run over a micro-batch, here over the row, as ports of the paper read Eq. 15; the
         teacher is a snapshot of the policy, renewed each 10 steps, here the policy that sampled; a row without siblings
         is dropped. The clip of r to ±2 is left out: λ is below it.
-
-    Raises:
-        ValueError: τ is not above 0, or λ, δ or η is below 0.
     """
-    if not (temperature > 0.0 and min(strength, threshold, selected_weight) >= 0.0):
-        raise ValueError(
-            f"rlcsd: temperature = {temperature}, strength = {strength}, threshold = {threshold}, selected_weight = "
-            f"{selected_weight}, but the contrast is divided by the first and the others are sizes. Write a "
-            "temperature above 0 and the others at least 0; published: 0.02, 0.5, 0.02 and 1.0."
-        )
     push = strength * (teacher_contrast / temperature).tanh()
     selected = (push.abs() > threshold) & mask.bool()
     others = mask.bool() & ~selected

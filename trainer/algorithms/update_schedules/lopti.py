@@ -6,12 +6,12 @@ from typing import Literal
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.contract import UpdateSchedule
+from evenkeel.trainer.algorithms.contract import OpenShare, UpdateSchedule
 from evenkeel.trainer.algorithms.row_draws import row_draws
 
 
 def lopti(
-    *, eta: float = 0.4, order: Literal["low_first", "high_first", "random"] = "low_first", seed: int = 0
+    *, eta: OpenShare = 0.4, order: Literal["low_first", "high_first", "random"] = "low_first", seed: int = 0
 ) -> UpdateSchedule:
     """Low-probability token isolation: pass 1 trains the tokens with ``π_old < η``, pass 2 those with ``π_old ≥ η``.
 
@@ -26,15 +26,7 @@ def lopti(
 
     Source: arXiv 2505.12929, Algorithm 1.
     Evidence: equal to the update of the authors' own code to 1.6e-6, alone and with AR.
-
-    Raises:
-        ValueError: η outside (0, 1), where one of the passes would be empty for every batch.
     """
-    if not 0.0 < eta < 1.0:
-        raise ValueError(
-            f"lopti: eta = {eta}, but probabilities lie in (0, 1), so one of the two passes would train no token. "
-            "Write 0 < eta < 1; the paper uses 0.3 to 0.5."
-        )
     if order == "random":
         return UpdateSchedule(2, partial(_random_split, eta=eta, seed=seed))
     return UpdateSchedule(2, partial(_probability_split, eta=eta, low_pass=0 if order == "low_first" else 1))

@@ -114,11 +114,6 @@ def test_prefix_tree_leaves_masked_responses_out_and_still_cancels():
     assert result.isfinite().all()
 
 
-def test_prefix_tree_refuses_weights_that_differ():
-    with pytest.raises(ValueError, match="sequence_weights differ inside a group"):
-        prefix_tree(torch.tensor([1.0, 0.0]), 2, torch.ones(2, 3, dtype=torch.long), torch.tensor([1.0, 0.5]))
-
-
 @property_test
 @given(mixed_rollouts, st.randoms(use_true_random=False))
 def test_weak_token_classes_leave_no_residual(rollout, random):
