@@ -17,7 +17,7 @@ from typing import Any
 from evenkeel.rewards.environments.row_environment import RowEnvironment, by_turn
 from evenkeel.rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
 from evenkeel.rewards.noise import RewardNoise, told_right
-from evenkeel.rewards.user_verifiers import bounded, runs_here
+from evenkeel.rewards.user_verifiers import bounded
 from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
 
@@ -123,11 +123,6 @@ class RewardFunction:
             None if verdict is None or unjudged else self._told_score(verdict, now)
             for verdict, now, unjudged in zip(verdicts, told, judgement.unjudged, strict=True)
         ]
-
-    @property
-    def may_run_in_thread(self) -> bool:
-        """Whether it may be called early: no function of its group is a user's that runs in this very process."""
-        return not any(runs_here(function.verifier) for function in self.group.functions)
 
     @property
     def wants_row_keys(self) -> bool:

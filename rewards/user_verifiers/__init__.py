@@ -6,6 +6,6 @@ A verifier that ships keeps its own limits. One of a user's may sleep, crash, ca
 
 from evenkeel.rewards.user_verifiers.traits import traits
 from evenkeel.rewards.user_verifiers.trial import trial_problem
-from evenkeel.rewards.user_verifiers.verifier import UserVerifier, bounded, runs_here
+from evenkeel.rewards.user_verifiers.verifier import UserVerifier, bounded
 
-__all__ = ["UserVerifier", "bounded", "runs_here", "traits", "trial_problem"]
+__all__ = ["UserVerifier", "bounded", "traits", "trial_problem"]

@@ -28,12 +28,6 @@ def bounded(verifier: Verifier) -> Verifier:
     return UserVerifier(verifier) if is_users(verifier) and not isinstance(verifier, UserVerifier) else verifier
 
 
-def runs_here(verifier: Verifier) -> bool:
-    """Whether it is a user's, or is around one, that no other process can import."""
-    own = (bounded(verifier), getattr(verifier, "verifier", None))
-    return any(isinstance(each, UserVerifier) and not each.has_process for each in own)
-
-
 @dataclass(frozen=True)
 class UserVerifier(Verifier):
     """A user's verifier that never raises and, in a process of its own, never hangs and never ends the run.
@@ -48,11 +42,6 @@ class UserVerifier(Verifier):
     def traits(self) -> Traits:
         """What the user declared."""
         return traits_of(self.verifier)
-
-    @property
-    def has_process(self) -> bool:
-        """Whether it runs in a process of its own; else it has no limits, and is called on the main thread."""
-        return self._part.pool is not None
 
     @property
     def full_score(self) -> float:  # type: ignore[override]

@@ -13,12 +13,11 @@ for 0 s.
 - ``old_logps``, ``reference``: scoring the completions under π_old and under the reference, where that is done;
 - ``verify_wait``: what judging adds to the step: TRL's ``_calculate_rewards``, with the gathering of rewards, and so
   the wait for the slowest rank;
-- ``verify``: what that would be with nothing in parallel (see `evenkeel.trainer.step.judging`), so never less;
 - ``prepare``: the rest of making a rollout batch: padding, advantages, their diagnostics, TRL's cut;
 - ``update``: forwards, backwards, planned micro-batches, clipping, the optimizer;
 - ``log``: logging, of the step before: the time of a log is known when it has been written.
 
-Without ``verify`` they add up to the time of the training steps and logs; evaluations, checkpoints and the loading of
+They add up to the time of the training steps and logs; evaluations, checkpoints and the loading of
 rows are in none.
 """
 
@@ -27,7 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TIMED = ("generate", "sync", "old_logps", "reference", "verify_wait", "prepare", "update", "log")
-"""What a step's time is divided into. ``verify`` is none of them: it overlaps them."""
+"""What a step's time is divided into."""
 _STARTS_CLOCK = ("update", "log")
 _ALWAYS = (*_STARTS_CLOCK, "evaluate")
 """Phases that are noted wherever they begin; the others only while the clock runs."""
@@ -58,7 +57,6 @@ class Phases:
     def __init__(self) -> None:
         self._seconds = dict.fromkeys(TIMED, 0.0)
         self._open: list[tuple[str, float]] = []  # the phases that are open, and when each last came to the top
-        self._overlapped = 0.0
         self._microbatch_ended: float | None = None
         self._failed: str | None = None
         self._after_backward = False
@@ -121,15 +119,10 @@ class Phases:
         """What comes next is the optimizer's step."""
         self._after_backward = True
 
-    def count_overlapped(self, seconds: float) -> None:
-        """Count judging that ran in parallel with other work."""
-        self._overlapped += seconds
-
     def end_step(self) -> dict[str, float]:
         """Metrics of the optimizer step that has just been made, and start again."""
         self.microbatch_starts()
         seconds, self._seconds = self._seconds, dict.fromkeys(TIMED, 0.0)
-        seconds["verify"], self._overlapped = seconds["verify_wait"] + self._overlapped, 0.0
         return {f"timing/{name}_s": value for name, value in seconds.items()}
 
     def add_earlier_seconds(self, logs: dict[str, float]) -> None:

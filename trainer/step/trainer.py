@@ -295,7 +295,6 @@ class RLVRTrainer(GRPOTrainer):
             parts.prompts.serving_kept_rollout() as kept_turns,
             temporarily(self, ended if kept_turns and has_environments else {}),
             parts.scoring.rollout(),  # TRL scores π_old off-policy or with vLLM's correction, then the reference
-            parts.judging.overlapped(None if has_environments else rows),
         ):
             if kept_turns:
                 parts.provenance.put_back(kept_turns)
@@ -405,7 +404,6 @@ class RLVRTrainer(GRPOTrainer):
                 generated = super()._generate(prompts)
             if self._ends_with_generation:
                 raise _Generated(prompts, generated)
-            self.parts.judging.begin_early(self.reward_funcs, prompts, generated, self.state)
             return generated
 
     def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
@@ -466,14 +464,7 @@ class RLVRTrainer(GRPOTrainer):
         parts = self.parts
         with parts.phases("verify_wait"):
             kept = parts.prompts.take_rewards(self._pending_extra_logs)
-            if kept is not None:
-                return kept
-            with (
-                parts.judging.stand_ins(self.reward_funcs) as functions,
-                temporarily(self, {"reward_funcs": functions}),
-            ):
-                rewards: Tensor = super()._calculate_rewards(*positional, **keywords)
-        parts.phases.count_overlapped(parts.judging.overlapped_seconds)
+            rewards: Tensor = super()._calculate_rewards(*positional, **keywords) if kept is None else kept
         return rewards
 
     # 4. The loss of a micro-batch, and the optimizer step

@@ -10,10 +10,10 @@ from typing import Any
 import psutil
 import pytest
 
-from evenkeel.rewards import RewardFunction, Verdict, build_verifier, reward_functions
+from evenkeel.rewards import RewardFunction, Verdict, build_verifier
 from evenkeel.rewards.user_verifiers import UserVerifier, bounded
 from evenkeel.rewards.verifier import TokenVerifier
-from tests.rewards.user_verifiers.written import Batches, WithClient
+from tests.rewards.user_verifiers.written import Batches
 
 HERE = "tests.rewards.user_verifiers.written"
 
@@ -90,10 +90,7 @@ def test_one_that_no_process_can_import_is_called_here_as_trl_calls_reward_funct
         called.append((os.getpid(), threading.current_thread()))
         return float({"a": 1}[completion])
 
-    here, there = (RewardFunction(build_verifier(spec), "mine") for spec in (closure, f"{HERE}:misbehaving"))
-    assert (here.may_run_in_thread, there.may_run_in_thread) == (False, True)
-    functions = reward_functions({"here": build_verifier(WithClient()), "there": build_verifier("exact_match")})
-    assert [function.may_run_in_thread for function in functions] == [False, False], "they are called together"
+    here = RewardFunction(build_verifier(closure), "mine")
     rows = {"prompts": [""] * 2, "completions": ["a", "b"], "reference": ["a"] * 2}
     assert here(**rows) == [1.0, None]
     assert called == [(os.getpid(), threading.current_thread())] * 2
