@@ -66,7 +66,7 @@ def reported(folder: Path, run: Path) -> int:
     return report.main([str(run), "--output", str(folder / "report.html")])
 
 
-IN_RUN = ("config.yaml", "manifest.json", "metrics.jsonl", "summary.json", "owner.lock", "rollouts/kept.json")
+IN_RUN = ("config.yaml", "manifest.json", "metrics.jsonl", "summary.json", "owner.lock")
 EVALUATION = ("evaluations/test/step-000004.json", "evaluations/test/step-000004.parquet")
 ROLLOUTS = ("rollouts/batch-000001-rank-0.parquet",)
 SAVED = tuple(
@@ -91,7 +91,7 @@ READERS: dict[str, tuple[Callable[[Path, Path], int], tuple[str, ...]]] = {
     "finished": (finished, (*IN_RUN, *SAVED[:2])),
     "rerun": (repeated, ("config.yaml", "manifest.json")),
     "export": (exported, ("config.yaml", "manifest.json", *EVALUATION[:1], *SAVED)),
-    "rollouts": (paged, ("config.yaml", "manifest.json", *IN_RUN[-1:], *ROLLOUTS)),
+    "rollouts": (paged, ("config.yaml", "manifest.json", *ROLLOUTS)),
     "report": (reported, (*IN_RUN, *EVALUATION)),
 }
 Damage = Callable[[Path], object]
@@ -106,7 +106,7 @@ def damages(file: Path) -> dict[str, Damage]:
         "another object": b'{"step": "two"}\n',
     }
     found: dict[str, Damage] = {name: partial(Path.write_bytes, data=text) for name, text in contents.items()}
-    return {**found, "missing": Path.unlink, "a folder": lambda path: (path.unlink(), path.mkdir())}
+    return {**found, "missing": Path.unlink}
 
 
 def failure(source: Path, reader: str, file: str, damage: Damage) -> str:

@@ -23,7 +23,6 @@ from evenkeel.trainer.run.record.checkpoints import (
     fault_of,
     files_of,
     fingerprints,
-    lacking,
     step_of,
     write_checkpoint_manifest,
 )
@@ -82,7 +81,7 @@ class Branch:
         write_json(start / TRAINER_STATE, state)
         ratio = Fraction(self.step, step_of(self.checkpoint))
         torch.save(begun_branch(content_of(self.checkpoint), self.kept, ratio), start / FILE)
-        world_size = read_record(self.checkpoint / MANIFEST, CheckpointRecord, "")["world_size"]
+        world_size = read_record(self.checkpoint / MANIFEST, CheckpointRecord)["world_size"]
         write_checkpoint_manifest(start, fingerprints(start, files_of(start)), world_size)
         return start
 
@@ -119,11 +118,8 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
     checkpoint = Path(config.branch_of)
     if not checkpoint.is_dir() or not (checkpoint.parent / CONFIG).is_file():
         raise Refusal(_no_checkpoint(checkpoint), code="branch")
-    fault = (fault_of(checkpoint) if train_rows is not None else "") or lacking(checkpoint)
-    if fault:
-        raise Refusal(
-            f"branch_of = {checkpoint} cannot be begun in: {fault}. Name another checkpoint of that run.", code="branch"
-        )
+    if train_rows is not None and (fault := fault_of(checkpoint)):
+        raise Refusal(f"branch_of = {checkpoint}: {fault}. Name another checkpoint of that run.", code="branch")
     parent = RunRecord(checkpoint.parent)
     theirs = type(experiment)(parent.config, experiment.folder, world_size)
     reasons = [*_unfit(experiment, parent)]

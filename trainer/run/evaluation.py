@@ -75,8 +75,7 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
     )
     trainer.remove_callback(PrinterCallback)
     state = Path(config.model.name_or_path) / TRAINER_STATE
-    instead = "Bring it back as it was written, or delete it: the step is then 0."
-    trainer.state.global_step = read_record(state, StateRecord, instead)["global_step"] if state.exists() else 0
+    trainer.state.global_step = read_record(state, StateRecord)["global_step"] if state.exists() else 0
     return trainer
 
 

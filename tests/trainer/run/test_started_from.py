@@ -129,7 +129,7 @@ def test_what_was_accepted_is_recorded_and_is_what_the_next_part_is_compared_wit
     record = read_manifest(folder / "run")
     assert [entry["after"] for entry in record["accepted_changes"]] == ["checkpoint-4"]
     assert len(record["accepted_changes"][0]["changed"]) == 2
-    with pytest.raises(Refusal, match="after checkpoint-4 with other things"):
+    with pytest.raises(Refusal, match="after checkpoint-4 with changes"):
         check_same_run_again(folder / "run", record, start("c"), 1)
 
 

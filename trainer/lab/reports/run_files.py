@@ -36,7 +36,6 @@ class RecordedRun(RunRecord):
     seed: int
     steps_per_rollout: float = 1.0
     settings: Mapping[str, Any] = field(default_factory=dict)
-    instead: str = field(default=_AGAIN, kw_only=True)
 
     def final_answers(self, dataset: str) -> Answers | None:
         """What the policy answered at the run's last evaluation of a held-out set; ``None`` if that cannot be read."""

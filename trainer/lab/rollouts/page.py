@@ -15,6 +15,7 @@ from evenkeel.trainer.lab.rollouts.jumps import LEAST
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.record.checkpoints import checkpoints_of
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from evenkeel.trainer.run.record.run_record import RunRecord
 
@@ -43,7 +44,7 @@ def write_page(
     contents = contents_of(recorded, weigh, decode, most_rollouts, TOKENS)
     path = to or recorded.run / "rollouts.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page_of(contents, config.name, kept_in_words(recorded, config), problem), encoding="utf-8")
+    path.write_text(page_of(contents, config.name, kept_in_words(config), problem), encoding="utf-8")
     return path, contents
 
 
@@ -51,7 +52,7 @@ def run_decoder(run: Path, config: RunConfig) -> tuple[Decode | None, str]:
     """Token ids → text by the tokenizer of the run's newest checkpoint, or of its model; or why there is none."""
     from transformers import AutoTokenizer
 
-    with_tokenizer = [path for path in RunRecord(run).checkpoints if (path / "tokenizer_config.json").exists()]
+    with_tokenizer = [path for path in checkpoints_of(run) if (path / "tokenizer_config.json").exists()]
     place = str(with_tokenizer[0]) if with_tokenizer else config.model.name_or_path
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(place, local_files_only=True)
@@ -60,12 +61,11 @@ def run_decoder(run: Path, config: RunConfig) -> tuple[Decode | None, str]:
     return lambda ids: tokenizer.decode(ids, clean_up_tokenization_spaces=False), ""
 
 
-def kept_in_words(recorded: RecordedRollouts, config: RunConfig) -> str:
+def kept_in_words(config: RunConfig) -> str:
     """What part of the run's rollouts was recorded."""
-    asked, every = config.logging.rollouts, recorded.every_batch
+    asked = config.logging.rollouts
     rows = "All rollouts" if asked == "all" else f"Up to {asked} rollouts (whole groups)"
-    batches = "every batch" if every == 1 else f"one batch in {every}, to stay within 512 MiB,"
-    return f"{rows} of {batches} were recorded."
+    return f"{rows} of every batch were recorded."
 
 
 def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:

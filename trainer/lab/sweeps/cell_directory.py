@@ -19,6 +19,7 @@ from typing import Any, Literal
 from filelock import FileLock
 
 from evenkeel.trainer.lab.sweeps.files import AttemptRecord, CellRecord
+from evenkeel.trainer.run.record.checkpoints import newest_good_checkpoint
 from evenkeel.trainer.run.record.files import read_record, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
 
@@ -75,7 +76,7 @@ class CellDirectory:
 
         Good means that its files are what was saved, by their SHA-256: the one that the run itself would go on from.
         """
-        return RunRecord(self.run).newest_checkpoint()[0]
+        return newest_good_checkpoint(self.run)[0]
 
     def state(self) -> State:
         """What the files say: ``submitted`` waits for its machine, ``stopped`` goes on when the sweep does."""

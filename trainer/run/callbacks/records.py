@@ -16,8 +16,6 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES
 from evenkeel.trainer.step.guards import is_full
 
-MOST_BYTES = 512 * 2**20
-"""Of the rollouts of all ranks, less than a small policy's checkpoint; beyond it every 2nd, 4th … batch is kept."""
 _HELD_OUT_SET = re.compile("^eval_(?!verifier/)(?=[^/]+/)")
 
 
@@ -81,8 +79,7 @@ class Rollouts(TrainerCallback):
 
     def __init__(self, trainer: Any, run: Path, logging: LoggingSection) -> None:
         self.trainer, self.per_batch = trainer, logging.rollouts
-        limit = MOST_BYTES // trainer.args.world_size
-        self.files = RolloutFiles(run / ROLLOUTS, limit, trainer.parts.ranks.any, trainer.args.process_index)
+        self.files = RolloutFiles(run / ROLLOUTS, trainer.args.process_index)
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         parts = self.trainer.parts

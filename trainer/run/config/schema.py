@@ -193,7 +193,7 @@ class LoggingSection(Section):
     """Two sample completions are shown every so many optimizer steps."""
     rollouts: RolloutCount = 64
     """Of how many completions of each rollout batch (whole groups) everything is kept as parquet in the run's
-    directory, in 512 MiB at most: a number, ``all`` or ``off``.
+    directory: a number, ``all`` or ``off``.
     """
 
 

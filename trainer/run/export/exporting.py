@@ -127,7 +127,7 @@ def training_record(source: Source) -> dict[str, Any]:
     kept: dict[str, Any] = {key: value for key, value in source.record.items() if key not in _UNPUBLISHED}
     packages: Mapping[str, str] = source.record.get("packages", {})
     manifest = source.checkpoint / MANIFEST
-    files = read_record(manifest, CheckpointRecord, "")["files"] if manifest.is_file() else {}
+    files = read_record(manifest, CheckpointRecord)["files"] if manifest.is_file() else {}
     return {
         "run": source.config.name,
         "optimizer_steps": source.step,

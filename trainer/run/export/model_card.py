@@ -38,7 +38,7 @@ def model_card(source: Source, record: Mapping[str, Any], agreement: Agreement, 
 
     config = source.config
     model = config.model.name_or_path
-    run = RunRecord(source.run.path, instead="Bring it back, or delete it: the card then quotes no numbers of it.")
+    run = RunRecord(source.run.path)
     sources = [*config.data.train_sources.values()]
     data = ModelCardData(
         base_model=model if _is_hub_id(model) else None,

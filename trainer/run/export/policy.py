@@ -7,9 +7,10 @@ from typing import Any
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import quantization_config
 from evenkeel.trainer.run.export.source import Source
-from evenkeel.trainer.run.record.manifest import model_files, weights_of
+from evenkeel.trainer.run.record.manifest import model_files
 
 DTYPES = ("float32", "bfloat16", "float16")
+_WEIGHTS = (".safetensors", ".bin", "commit")
 
 
 def load_policy(source: Source, base: str | None = None) -> Any:
@@ -53,12 +54,10 @@ def _adapted(source: Source, base: str) -> Any:
     model = source.config.model
     loading: dict[str, Any] = {"quantization_config": quantization_config(source.config)}
     loading["attn_implementation"] = model.attn_implementation
-    trained_on, now = (weights_of(each) for each in (source.record["model_files"], model_files(base, model.revision)))
+    files = source.record["model_files"], model_files(base, model.revision)
+    trained_on, now = ({n: v for n, v in each.items() if n.endswith(_WEIGHTS)} for each in files)
     if trained_on and now and trained_on != now:
-        raise Refusal(
-            f"{base} holds other weights than {source.run.path} was trained on, and merged into them the adapter would "
-            "be another policy. Bring those weights back, or say with --base where they are now."
-        )
+        raise Refusal(f"{base} holds other weights than {source.run.path} was trained on. Name those with --base.")
     policy = AutoModelForCausalLM.from_pretrained(
         base,
         revision=model.revision,

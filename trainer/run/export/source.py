@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.record.checkpoints import fault_of, step_of
+from evenkeel.trainer.run.record.checkpoints import checkpoints_of, fault_of, newest_good_checkpoint, step_of
 from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, read_record
 from evenkeel.trainer.run.record.manifest import read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
@@ -85,34 +85,31 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
         Refusal: there is no such run or checkpoint, or its files have changed since they were saved.
         Refusal: its configuration or its manifest cannot be read.
     """
-    run = RunRecord(folder)
-    if folder.name.startswith("checkpoint-") and RunRecord(folder.parent).is_run and wanted is None:
-        run, wanted = RunRecord(folder.parent), folder.name.removeprefix("checkpoint-")
-    if not run.is_run:
-        raise Refusal(f"{folder} is not the directory of a run: it has no {CONFIG}. Name one, such as runs/quickstart.")
-    checkpoints = run.checkpoints
+    if folder.name.startswith("checkpoint-") and (folder.parent / CONFIG).is_file() and wanted is None:
+        folder, wanted = folder.parent, folder.name.removeprefix("checkpoint-")
+    if not (folder / CONFIG).is_file():
+        raise Refusal(f"{folder} is not the directory of a run: it has no {CONFIG}.")
+    checkpoints = checkpoints_of(folder)
     if wanted == BEST:
         newest = checkpoints[0] / TRAINER_STATE if checkpoints else None
-        state = read_record(newest, StateRecord, "Name a step.") if newest and newest.is_file() else {}
+        state = read_record(newest, StateRecord) if newest and newest.is_file() else {}
         if state.get("best_model_checkpoint") is None:
-            raise Refusal(f"{run.path} kept no best checkpoint. Leave --checkpoint out for the newest, or name a step.")
+            raise Refusal(f"{folder} kept no best checkpoint. Name a step by --checkpoint.")
         wanted = str(step_of(Path(state["best_model_checkpoint"])))
     if wanted is None:
-        found, _ = run.newest_checkpoint()
+        found, _ = newest_good_checkpoint(folder)
         if found is None:
-            raise Refusal(f"{run.path} has no complete checkpoint, so there is nothing to export.")
+            raise Refusal(f"{folder} has no complete checkpoint, so there is nothing to export.")
     else:
-        found = run.path / f"checkpoint-{wanted}"
+        found = folder / f"checkpoint-{wanted}"
         if found not in checkpoints:
             steps = ", ".join(str(step_of(path)) for path in reversed(checkpoints)) or "none"
-            raise Refusal(f"{run.path} has no checkpoint {wanted!r}. Its steps: {steps}.")
+            raise Refusal(f"{folder} has no checkpoint {wanted!r}. Its steps: {steps}.")
         if fault := fault_of(found):
             raise Refusal(f"{found} is broken: {fault}. Without --checkpoint the newest good one is exported.")
-    source = Source(run, found)
+    source = Source(RunRecord(folder), found)
     _ = source.record  # refused here
     if source.config.model.trust_remote_code and not trusts_code:
-        raise Refusal(
-            f"{run.path / CONFIG} says model.trust_remote_code: true, so an export runs code that the model brings. "
-            "Read that code, then give --trust-remote-code."
-        )
+        what = "says model.trust_remote_code: true. Read the model's code, then give --trust-remote-code."
+        raise Refusal(f"{folder / CONFIG} {what}")
     return source

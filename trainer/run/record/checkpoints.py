@@ -18,7 +18,6 @@ from evenkeel.trainer.run.record.files import (
     write_json,
 )
 
-_OPTIMIZERS = ("optimizer.pt", "optimizer.bin", "optimizer_*")
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
@@ -57,13 +56,20 @@ def write_checkpoint_manifest(checkpoint: Path, files: Mapping[str, Mapping[str,
 
 
 def fault_of(checkpoint: Path) -> str:
-    """What is wrong with ``checkpoint``; empty where its files are what was saved."""
+    """What is wrong with ``checkpoint``; empty where its files are what was saved, and a run resumes from them exactly.
+
+    A run would resume in silence without what the manifest does not list: with an optimizer or strategies that have
+    seen nothing, or other random numbers.
+    """
     if not (checkpoint / MANIFEST).exists():
         return "it was not saved to the end (it has no manifest.json)"
     try:
-        files = read_record(checkpoint / MANIFEST, CheckpointRecord, "")["files"]
+        record = read_record(checkpoint / MANIFEST, CheckpointRecord)
     except DamagedFileError as error:
         return f"its manifest.json cannot be read ({str(error).partition(': ')[2].rstrip('. ')})"
+    files = record["files"]
+    if absent := [pattern for pattern in _restored(record) if not any(fnmatch(name, pattern) for name in files)]:
+        return f"its manifest.json does not list {' and '.join(absent)}"
     for name, saved in files.items():
         path = checkpoint / name
         if not path.is_file():
@@ -76,31 +82,19 @@ def fault_of(checkpoint: Path) -> str:
     return ""
 
 
-def lacking(checkpoint: Path) -> str:
-    """What a run cannot be resumed exactly without and the manifest of ``checkpoint`` does not list.
-
-    Training continues without them in silence: with an optimizer or strategies that have seen nothing, or other random
-    numbers.
-    """
-    record = read_record(checkpoint / MANIFEST, CheckpointRecord, "")
-    world_size, saved = record["world_size"], record["files"]
-    engine = any(name.startswith("global_step") for name in saved)  # DeepSpeed keeps optimizer and schedule itself
+def _restored(record: Mapping[str, Any]) -> list[str]:
+    """Patterns of the files that a run resumes from, beside the weights; DeepSpeed keeps optimizer and schedule."""
+    world_size = record["world_size"]
     ranks = ["rng_state.pth"] if world_size == 1 else [f"rng_state_{rank}.pth" for rank in range(world_size)]
-    wanted = [TRAINER_STATE, OWN_STATE, *ranks, *([] if engine else ["scheduler.pt"])]
-    absent = [name for name in wanted if name not in saved]
-    if not engine and not any(fnmatch(name.partition("/")[0], pattern) for name in saved for pattern in _OPTIMIZERS):
-        absent.append("optimizer.pt")
-    return f"it lacks {' and '.join(absent)}, without which it could not be resumed exactly" if absent else ""
+    engine = any(name.startswith("global_step") for name in record["files"])
+    return [TRAINER_STATE, OWN_STATE, *ranks, *([] if engine else ["scheduler.pt", "optimizer*"])]
 
 
-def newest_good_checkpoint(run: Path, *, to_resume: bool = False) -> tuple[Path | None, dict[Path, str]]:
-    """The newest checkpoint of ``run`` without a fault, and the fault of each newer one.
-
-    ``to_resume``: see `lacking`.
-    """
+def newest_good_checkpoint(run: Path) -> tuple[Path | None, dict[Path, str]]:
+    """The newest checkpoint of ``run`` without a fault, and the fault of each newer one."""
     faults: dict[Path, str] = {}
     for checkpoint in checkpoints_of(run):
-        if not (fault := fault_of(checkpoint) or (lacking(checkpoint) if to_resume else "")):
+        if not (fault := fault_of(checkpoint)):
             return checkpoint, faults
         faults[checkpoint] = fault
     return None, faults

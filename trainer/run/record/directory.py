@@ -15,7 +15,6 @@ from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of
 from evenkeel.trainer.run.record.files import CONFIG, LOCK, MANIFEST, SECONDS, WANDB_RUN_ID
-from evenkeel.trainer.run.record.manifest import read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging", "stopping", "vllm")
@@ -80,10 +79,7 @@ def owned(run: Path) -> FileLock:
         lock.acquire()
     except Timeout:
         owner = (run / LOCK).read_text().strip() or "another process"
-        raise Refusal(
-            f"{run} is locked by {owner}, which trains there. Wait until it ends or stop it with SIGTERM, or start a "
-            "run of its own without --resume."
-        ) from None
+        raise Refusal(f"{run} is locked by {owner}, which trains there. Wait until it ends.") from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
@@ -93,19 +89,19 @@ def owned(run: Path) -> FileLock:
     return lock
 
 
-def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
+def check_same_run(config: RunConfig, run: RunRecord, started: int, world_size: int) -> None:
     """Refuse to continue ``run`` under settings that would train something else from its checkpoint on.
+
+    Args:
+        started: processes that it began with.
 
     Raises:
         Refusal: naming every setting that differs, with both values, or another number of processes.
     """
-    started = read_manifest(run)["world_size"]
     if started != world_size:
-        raise Refusal(
-            f"{run} was trained on {started} processes and would be resumed on {world_size}. Start {started}.",
-            code="resume",
-        )
-    saved, current = RunRecord(run).config.model_dump(), config.model_dump()
+        what = f"{run.path} was trained on {started} processes and would be resumed on {world_size}. Start {started}."
+        raise Refusal(what, code="resume")
+    saved, current = run.config.model_dump(), config.model_dump()
     constant = current["trl"].get("lr_scheduler_type") in CONSTANT
     for settings in (saved, current):
         for section in MAY_CHANGE:
@@ -118,9 +114,8 @@ def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
         lines = [f"  {key}: {before.get(key, 'absent')!r} → {now.get(key, 'absent')!r}" for key in changed]
         if {*changed} & {f"trl.{key}" for key in LENGTH}:
             lines.append("The learning rate depends on how long the run is.")
+        shown, again = "\n".join(lines), run.path / CONFIG
         raise Refusal(
-            f"{run} was started with other settings, and its checkpoint can be resumed only with those:\n"
-            + "\n".join(lines)
-            + f"\nTake the changes back, resume with {run / CONFIG}, or start a new run without --resume.",
+            f"{run.path} was started with other settings:\n{shown}\nResume it with {again}, or start a new run.",
             code="resume",
         )

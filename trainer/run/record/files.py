@@ -35,6 +35,9 @@ TRAINER_STATE = "trainer_state.json"
 OWN_STATE = "evenkeel.pt"
 """In each checkpoint, written by `evenkeel.trainer.step.checkpoint`."""
 
+AS_WRITTEN = "Bring it back as it was written."
+"""What to do with a damaged file."""
+
 OPEN = ConfigDict(extra="allow", strict=True)
 """Of a kind of file: it may hold more, and each type is exact."""
 
@@ -93,13 +96,6 @@ class EvaluationRecord(TypedDict):
     interval: str
 
 
-@with_config(OPEN)
-class KeptRecord(TypedDict):
-    """``rollouts/kept.json`` of a run."""
-
-    every_batch: int
-
-
 def file_fault(path: Path, most_bytes: float) -> str | None:
     """Why a file is not read: a pipe or a device may never end; ``None`` also where there is none, or a folder."""
     try:
@@ -120,11 +116,8 @@ def files_fault(path: Path) -> str | None:
     return None
 
 
-def bytes_of(path: Path, instead: str) -> bytes:
-    """The bytes of a file.
-
-    Args:
-        instead: what to do where it cannot be read.
+def bytes_of(path: Path, instead: str = AS_WRITTEN) -> bytes:
+    """The bytes of a file; ``instead`` says what to do where it cannot be read.
 
     Raises:
         DamagedFileError: it cannot be read.
@@ -135,12 +128,8 @@ def bytes_of(path: Path, instead: str) -> bytes:
         raise DamagedFileError(f"{path} cannot be read: {error.strerror}. {instead}") from error
 
 
-def read_record(path: Path, kind: Any, instead: str) -> dict[str, Any]:
-    """The object in a JSON file, checked to be of ``kind``.
-
-    Args:
-        kind: one of this module's.
-        instead: what to do where it is not.
+def read_record(path: Path, kind: Any, instead: str = AS_WRITTEN) -> dict[str, Any]:
+    """The object in a JSON file, checked to be of ``kind``; ``instead`` says what to do where it is not.
 
     Raises:
         DamagedFileError: the file cannot be read, is not JSON, or lacks what a file of its kind holds.
@@ -172,12 +161,8 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def read_parquet(path: Path, columns: Sequence[str] | None, instead: str) -> Any:
-    """The pyarrow table in a file.
-
-    Args:
-        columns: the only ones that are read, as far as they are there; ``None`` = all.
-        instead: what to do where it cannot be read.
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
+    """The pyarrow table in a file; of ``columns`` alone, as far as they are there.
 
     Raises:
         DamagedFileError: it is not a parquet file, or not a complete one.
@@ -189,4 +174,4 @@ def read_parquet(path: Path, columns: Sequence[str] | None, instead: str) -> Any
         there = file.schema_arrow.names
         return file.read(columns=None if columns is None else [name for name in columns if name in there])
     except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
-        raise DamagedFileError(f"{path} is damaged: {str(error).splitlines()[0]} {instead}") from error
+        raise DamagedFileError(f"{path} is damaged: {str(error).splitlines()[0]} {AS_WRITTEN}") from error

@@ -19,19 +19,15 @@ from evenkeel.trainer.run.record.files import CONFIG, MANIFEST, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 ROOT = Path(__file__).parents[3]
-ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO")
-"""Variables of the environment that change the order of sums, and with it the last digits of every number."""
-SWITCHED_OFF = "EVENKEEL_OFF"
-"""The variable that takes choices of the code away (`trainer.step.compatibility.switched_off`)."""
+ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO", "EVENKEEL_OFF")
+"""Variables that change the order of sums, and with it the last digits of every number."""
 START = ("data_fingerprints", "model_files", "own_code")
 """What a run starts from, by content."""
-DECIDES = ("git_revision", "git_diff", "python", "packages", "world_size", *START, "branch", "environment", "machine")
-"""What decides whether the same configuration gives the same numbers again."""
-TRAINS_WITH = (
-    *("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "bitsandbytes", "vllm", "tokenizers"),
-    *("trl-evenkeel", "sympy", "latex2sympy2_extended", "math-verify"),
+DECIDES = (
+    *("git_revision", "git_diff", "python", "packages", "world_size", *START),
+    *("branch", "environment", "machine", "choices"),
 )
-"""Packages of which another version may compute other numbers, or give other verdicts, in a resumed run."""
+"""What decides whether the same configuration gives the same numbers again."""
 
 _INSTALLED = tuple(
     f"{Path(sysconfig.get_path(name)).resolve()}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -58,14 +54,12 @@ def write_manifest(run: Path, config: RunConfig, world_size: int, start: Mapping
     config.save_resolved(run / CONFIG)
     record = {
         "command": sys.argv,
-        **_versions(),
+        **surroundings(),
         "git_diff": _git("diff", "HEAD"),
         "seed": config.run_seed,
         "world_size": world_size,
         **start,
         "branch": None if config.branch_of is None else content_hash(Path(config.branch_of) / MANIFEST),
-        "environment": _environment(),
-        "machine": _machine(),
     }
     write_json(run / MANIFEST, record)
 
@@ -77,10 +71,9 @@ def read_manifest(run: Path) -> dict[str, Any]:
         Refusal: there is none, or it does not say what the run started from.
         DamagedFileError: it cannot be read.
     """
-    record = RunRecord(run, instead="What was run is not known; start a new run.").manifest
+    record = RunRecord(run).manifest
     if missing := [key for key in ("world_size", *START) if key not in record]:
-        what = f"{run / MANIFEST} is not there, or does not say {', '.join(missing)}: it is not known what was run."
-        raise Refusal(f"{what} Name a run's directory, or start a new run.")
+        raise Refusal(f"{run / MANIFEST} does not say {', '.join(missing)}. Bring it back, or start a new run.")
     return record
 
 
@@ -104,20 +97,9 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in (*ENVIRONMENT, SWITCHED_OFF) if name in os.environ}
-
-
 def _shown(value: Any) -> str:
     text = "absent" if value is None else str(value)
     return text if len(text) < 40 else f"{text[:12]}…"  # a hash
-
-
-def changed_versions(record: Mapping[str, Any]) -> list[str]:
-    """The `differences` from a record in Python, Evenkeel's revision, what is switched off, and `TRAINS_WITH`."""
-    keys = {"python", "git_revision", f"environment.{SWITCHED_OFF}", *(f"packages.{name}" for name in TRAINS_WITH)}
-    now = {**_versions(), "environment": _environment()}
-    return [line for line in differences(record, now) if line.partition(":")[0] in keys]
 
 
 def record_changes(run: Path, checkpoint: Path, start: Mapping[str, Any], changed: Iterable[str]) -> None:
@@ -133,8 +115,7 @@ def record_choices(run: Path, choices: Mapping[str, bool]) -> list[str]:
     record = read_manifest(run)
     if "choices" not in record:
         write_json(run / MANIFEST, {**record, "choices": dict(choices)})
-    before = record.get("choices", choices)
-    return [f"{name}: {before.get(name)} → {now}" for name, now in choices.items() if before.get(name) != now]
+    return differences({"choices": record.get("choices", choices)}, {"choices": choices})
 
 
 def check_same_run_again(run: Path, before: Mapping[str, Any], start: Mapping[str, Any], world_size: int) -> None:
@@ -144,19 +125,14 @@ def check_same_run_again(run: Path, before: Mapping[str, Any], start: Mapping[st
         Refusal: naming what differs.
     """
     if before["world_size"] != world_size:
-        raise Refusal(
-            f"{run} was run on {before['world_size']} processes, and this is {world_size}: each process draws its own "
-            f"random numbers. Start {before['world_size']} processes."
-        )
+        raise Refusal(f"{run} ran on {before['world_size']} processes, this is {world_size}. Start as many.")
     instead = f"Start a new run: evenkeel train {run / CONFIG}."
     if accepted := before.get("accepted_changes"):
-        raise Refusal(
-            f"{run} was resumed after {accepted[0]['after']} with other things than it was started with "
-            f"({'; '.join(accepted[0]['changed'])}), so no single run can repeat it. {instead}"
-        )
+        shown = "; ".join(accepted[0]["changed"])
+        raise Refusal(f"{run} was resumed after {accepted[0]['after']} with changes ({shown}). {instead}")
     if changed := differences(before, {**start, "own_code": {}}):
         shown = "".join(f"\n  {line}" for line in changed)
-        raise Refusal(f"{run} was started from other rows or another model than there are now:{shown}\n{instead}")
+        raise Refusal(f"{run} was started from other rows or another model:{shown}\n{instead}")
 
 
 def data_fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -199,11 +175,6 @@ def model_files(name_or_path: str, revision: str | None) -> dict[str, str]:
     return {"commit": Path(found).parent.name} if isinstance(found, str) else {}
 
 
-def weights_of(files: Mapping[str, str]) -> dict[str, str]:
-    """The weights among the `model_files`; of a hub id its commit."""
-    return {name: value for name, value in files.items() if name.endswith((".safetensors", ".bin")) or name == "commit"}
-
-
 def own_code() -> dict[str, str]:
     """Module → hash of its file, of every imported module that is not Python's, not installed and not ours.
 
@@ -224,10 +195,15 @@ def _is_installed(file: Path) -> bool:
     return str(file).startswith(_INSTALLED) or not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
 
 
-def _versions() -> dict[str, Any]:
-    packages = {found.name.lower(): found.version for found in distributions()}
-    revision = _git("rev-parse", "HEAD")
-    return {"git_revision": revision, "python": platform.python_version(), "packages": dict(sorted(packages.items()))}
+def surroundings() -> dict[str, Any]:
+    """Code, versions, variables and machine."""
+    return {
+        "git_revision": _git("rev-parse", "HEAD"),
+        "python": platform.python_version(),
+        "packages": dict(sorted((found.name.lower(), found.version) for found in distributions())),
+        "environment": {name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+        "machine": _machine(),
+    }
 
 
 def _git(*arguments: str) -> str | None:

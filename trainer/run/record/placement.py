@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,24 +11,17 @@ from filelock import FileLock
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.record.checkpoints import set_aside
+from evenkeel.trainer.run.record.checkpoints import newest_good_checkpoint, set_aside
 from evenkeel.trainer.run.record.directory import check_same_run, directories_of, fresh_directory, owned
-from evenkeel.trainer.run.record.files import (
-    SECONDS,
-    SUMMARY,
-    TRAINER_STATE,
-    WANDB_RUN_ID,
-    DamagedFileError,
-    StateRecord,
-    read_record,
-)
-from evenkeel.trainer.run.record.manifest import changed_versions, differences, read_manifest
+from evenkeel.trainer.run.record.files import TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
+from evenkeel.trainer.run.record.manifest import differences, read_manifest, surroundings
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 AUTO = "auto"
 """``--resume auto``: start, or resume where there is a checkpoint."""
 NEWEST = ""
 """``--resume`` alone: resume the newest run of the configuration."""
+_GIVEN_ID = os.environ.get("WANDB_RUN_ID")
 
 
 @dataclass
@@ -66,8 +58,8 @@ def place(
         accept_changes: resume although rows, model or the code of own parts are not what the run was started from.
 
     Raises:
-        Refusal: there is nothing to resume from, or it was trained under other settings, or from other things.
-        Refusal: another process trains there.
+        Refusal: there is nothing to resume from, or it was trained under other settings, or from other things; or
+            another process trains there.
     """
     from accelerate.utils import broadcast_object_list
 
@@ -92,63 +84,45 @@ def place(
     args.eval_on_start = args.eval_on_start and decision.checkpoint is None  # it was evaluated when it began
     args.output_dir = str(decision.run)
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(decision.run / "tensorboard")
-    _hand_over("WANDB_DIR", str(decision.run))
+    os.environ["WANDB_DIR"] = str(decision.run)
     if args.process_index == 0 and "wandb" in config.logging.report_to:
-        _identify_for_wandb(decision.run)
+        file = decision.run / WANDB_RUN_ID  # one W&B run for all parts of a run
+        if not file.is_file():
+            file.write_text(f"{_GIVEN_ID or secrets.token_hex(4)}\n")
+        os.environ["WANDB_RUN_ID"] = file.read_text().strip()
+        os.environ.setdefault("WANDB_RESUME", "allow")
     return decision
-
-
-def _identify_for_wandb(run: Path) -> None:
-    """One W&B run for all parts of a run: its id lies in the run's directory, and W&B continues it."""
-    file = run / WANDB_RUN_ID
-    if not file.is_file():
-        given = os.environ.get("WANDB_RUN_ID")
-        file.write_text(f"{secrets.token_hex(4) if given in (None, _handed_over.get('WANDB_RUN_ID')) else given}\n")
-    _hand_over("WANDB_RUN_ID", file.read_text().strip())
-    os.environ.setdefault("WANDB_RESUME", "allow")
-
-
-_handed_over: dict[str, str] = {}
-
-
-def _hand_over(variable: str, value: str) -> None:
-    """Set a variable of the environment, unless the user has; the run before in this process is not the user."""
-    if os.environ.get(variable) in (None, _handed_over.get(variable)):
-        os.environ[variable] = _handed_over[variable] = value
 
 
 def _chosen(
     config: RunConfig, args: Any, resume: str | None, start: Mapping[str, Any], accept_changes: bool
 ) -> Placement:
-    if resume is None:
-        return _fresh(config)
+    named = resume not in (None, AUTO, NEWEST)
     # of --resume=~/x a shell expands nothing
-    runs = directories_of(config.output_dir) if resume in (AUTO, NEWEST) else [Path(resume).expanduser()]
-    run = runs[-1] if runs else None
-    if run is None and resume == AUTO:
+    runs = [Path(resume or "").expanduser()] if named else directories_of(config.output_dir)
+    run = runs[-1] if runs and runs[-1].is_dir() else None
+    if resume is None or (run is None and resume == AUTO):
         return _fresh(config)
-    if run is None or not run.is_dir():
-        raise Refusal(f"There is no run in {run or config.output_dir}. --resume auto starts one.", code="resume")
+    if run is None:
+        where = resume if named else config.output_dir
+        raise Refusal(f"There is no run in {where}. --resume auto starts one.", code="resume")
     lock = owned(run)
     try:
-        placement = _resumed(config, args, run, resume)
-        if placement.checkpoint is not None or placement.is_finished:
-            _compare(placement, start, accept_changes)
+        placement = _resumed(config, args, run, start, accept_changes)
+        if placement.checkpoint is not None or (placement.is_finished and resume == AUTO):
             placement.lock = lock
             return placement
     except BaseException:
         lock.release()  # free for the next start in this process
         raise
     lock.release()
-    if resume == AUTO:
-        again = _fresh(config)
-        why = f"{run} ended before its first complete checkpoint, so the run starts again."
-        again.lines = [*placement.lines, why]
-        if (run / SECONDS).is_file():  # they were spent
-            shutil.copyfile(run / SECONDS, again.run / SECONDS)
-        return again
-    what = f"There is no complete checkpoint in {run}. Start again with --resume auto, or name the directory of a run."
-    raise Refusal("\n".join([*placement.lines, what]), code="resume")
+    if resume != AUTO:
+        what = f"There is no complete checkpoint in {run}. Start again with --resume auto, or name another run."
+        raise Refusal("\n".join([*placement.lines, what]), code="resume")
+    again = _fresh(config)
+    why = f"{run} ended before its first complete checkpoint, so the run starts again."
+    again.lines = [*placement.lines, why]
+    return again
 
 
 def _fresh(config: RunConfig) -> Placement:
@@ -156,48 +130,38 @@ def _fresh(config: RunConfig) -> Placement:
     return Placement(run, lock=owned(run))
 
 
-def _resumed(config: RunConfig, args: Any, run: Path, resume: str) -> Placement:
+def _resumed(config: RunConfig, args: Any, run: Path, start: Mapping[str, Any], accept_changes: bool) -> Placement:
     """``run`` with its newest good checkpoint, the broken ones named and renamed."""
     record = RunRecord(run)
-    if resume == AUTO and not record.checkpoints and record.is_finished:
-        check_same_run(config, run, args.world_size)
-        return Placement(run, is_trained=True, is_finished=True)
-    checkpoint, faults = record.newest_checkpoint(to_resume=True)
+    checkpoint, faults = newest_good_checkpoint(run)
     broken = {path: f"{path} is broken: {fault}." for path, fault in faults.items()}
-    if checkpoint is None:
+    is_finished = bool(record.summary)
+    if checkpoint is None and (broken or not is_finished):
         return Placement(run, lines=[*broken.values()])
-    check_same_run(config, run, args.world_size)
-    _ = record.metrics, record.parts, record.rollouts().every_batch  # refused here, before the model is loaded
-    if (run / SUMMARY).is_dir():
-        raise DamagedFileError(f"{run / SUMMARY} is a folder. Move it away: the run's summary is written there.")
-    lines = [f"{line} It is now {set_aside(path).name}." for path, line in broken.items()]
-    instead = f"Rename {checkpoint} to resume from an older one: --resume auto takes the newest that is left."
-    state = read_record(checkpoint / TRAINER_STATE, StateRecord, instead)
-    planned = args.max_steps if args.max_steps > 0 else state["max_steps"]
-    trained = bool(state["global_step"] >= planned)
     manifest = read_manifest(run)
-    if versions := changed_versions(manifest):
-        lines.append(f"{run} resumes with other versions, so numbers may differ: {', '.join(versions)}.")
+    check_same_run(config, record, manifest["world_size"], args.world_size)
+    changed = differences(manifest, start)
+    shown = "".join(f"\n  {line}" for line in changed)
+    if changed and not accept_changes:
+        raise Refusal(
+            f"{run} was started from other things than there are now, and the result would be neither run:{shown}\n"
+            "Bring them back, start a new run without --resume, or resume anyway: --accept-changes.",
+            code="resume",
+        )
+    if checkpoint is None:
+        return Placement(run, is_trained=True, is_finished=True)
+    _ = record.metrics, record.parts  # refused here, before the model is loaded
+    lines = [f"{line} It is now {set_aside(path).name}." for path, line in broken.items()]
+    state = read_record(checkpoint / TRAINER_STATE, StateRecord)
+    trained = bool(state["global_step"] >= (args.max_steps if args.max_steps > 0 else state["max_steps"]))
+    if changed:
+        lines.append(f"{run} is resumed although these are not what it was started from:{shown}")
+    if others := differences(manifest, surroundings()):
+        lines.append(f"{run} resumes with other versions, so numbers may differ: {', '.join(others)}.")
     if config.trl.get("use_vllm"):
         lines.append(
             "vLLM draws completions in an engine of its own, whose random state is in no checkpoint: from here on they "
             "are others than without the stop, from the same distribution. Everything else continues exactly."
         )
     choices = manifest.get("choices") or {}
-    return Placement(run, checkpoint, trained, trained and record.is_finished, lines, choices=choices)
-
-
-def _compare(placement: Placement, start: Mapping[str, Any], accept_changes: bool) -> None:
-    """Refuse to resume with other rows, another model or other code of own parts than the run was started from."""
-    run = placement.run
-    if not (changed := differences(read_manifest(run), start)):
-        return
-    shown = "".join(f"\n  {line}" for line in changed)
-    if not accept_changes:
-        raise Refusal(
-            f"{run} was started from other things than there are now, and the result would be neither run:{shown}\n"
-            "Bring them back, start a new run without --resume, or resume anyway: --accept-changes.",
-            code="resume",
-        )
-    placement.changed = changed
-    placement.lines.append(f"{run} is resumed although these are not what it was started from:{shown}")
+    return Placement(run, checkpoint, trained, trained and is_finished, lines, changed, choices)

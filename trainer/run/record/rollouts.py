@@ -1,24 +1,16 @@
-"""A run's training rollouts on disk: a parquet file for each rollout batch and rank, in bounded space."""
+"""A run's training rollouts on disk: a parquet file for each rollout batch and rank."""
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.run.record.files import (
-    ROLLOUTS,
-    DamagedFileError,
-    KeptRecord,
-    read_parquet,
-    read_record,
-    write_json,
-)
+from evenkeel.trainer.run.record.files import ROLLOUTS, read_parquet
 
-KEPT = "kept.json"
 Columns = dict[str, list[Any]]
 _NAME = re.compile(r"batch-(\d+)-rank-(\d+)\.parquet")
 _TYPES = {
@@ -47,63 +39,26 @@ _TYPES = {
 
 
 class RolloutFiles:
-    """Writes rollout batches as ``batch-<number>-rank-<rank>.parquet`` into ``folder``, ``limit_bytes`` at most.
+    """Writes this rank's rows of rollout batches as ``batch-<number>-rank-<rank>.parquet`` into ``folder``.
 
-    Where a batch would go beyond the limit every second batch is deleted, and from then on only every second one is
-    written; at the next time every fourth, and so on. So what is left is spread evenly over the whole run, and depends
-    on the batches alone: a resumed run ends with the same files as one that was never stopped. Only the
-    first batch is kept in any case. ``kept.json`` says which batches there are.
-
-    Args:
-        limit_bytes: of this rank's files.
-        any_rank: whether a flag is up on any rank; all ranks delete at the same time, so that no group is torn.
-        rank: of this process; each writes its own files, the first one ``kept.json`` too.
+    Attributes:
+        left_out: batches that did not fit on the disk; training continues without them.
     """
 
-    def __init__(self, folder: Path, limit_bytes: int, any_rank: Callable[[bool], bool], rank: int) -> None:
-        self.folder, self.limit_bytes, self.any_rank, self.rank = folder, limit_bytes, any_rank, rank
-        self.every = 1
-        self.sizes: dict[int, int] = {}
-        self.left_out = 0
-        """Batches that did not fit on the disk; training continues without them."""
+    def __init__(self, folder: Path, rank: int) -> None:
+        self.folder, self.rank, self.left_out = folder, rank, 0
 
     def start(self, number: int) -> None:
         """Begin with batch ``number``: what an interrupted attempt wrote from it on is deleted."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.every = read_every(self.folder) if number else 1
-        self.sizes = {}
         for written, rank, path in written_files(self.folder):
-            if rank != self.rank:
-                continue
-            if written >= number or written % self.every:
+            if rank == self.rank and written >= number:
                 path.unlink()
-            else:
-                self.sizes[written] = path.stat().st_size
-        self._write_kept()
 
     def write(self, number: int, columns: Columns) -> None:
-        """Keep this rank's rows of batch ``number``; every rank calls it for every batch."""
-        if number % self.every == 0:
-            path = self._file(number)
-            self.sizes[number] = self._fitted(lambda: write_rollouts(path, columns)) and path.stat().st_size
-        while len(self.sizes) > 1 and self.any_rank(sum(self.sizes.values()) > self.limit_bytes):
-            self.every *= 2
-            self._write_kept()  # first: files beyond those listed do no harm, missing ones would
-            for dropped in [kept for kept in self.sizes if kept % self.every]:
-                self._file(dropped).unlink(missing_ok=True)
-                del self.sizes[dropped]
-
-    def _file(self, number: int) -> Path:
-        return self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet"
-
-    def _write_kept(self) -> None:
-        if self.rank == 0:
-            self._fitted(lambda: write_json(self.folder / KEPT, {"every_batch": self.every}))
-
-    def _fitted(self, write: Callable[[], None]) -> bool:
-        """Whether there was room for what ``write`` writes; reported once where there was none."""
+        """Keep this rank's rows of batch ``number``; reported once where there is no room for them."""
         try:
-            write()
+            write_rollouts(self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet", columns)
         except OSError as error:
             from evenkeel.trainer.step.guards import is_full  # loads torch, which readers do without
 
@@ -112,17 +67,6 @@ class RolloutFiles:
             if not self.left_out:
                 print(f"No room in {self.folder}: rollouts are left out until there is. {error}", flush=True)
             self.left_out += 1
-            return False
-        return True
-
-
-def read_every(folder: Path) -> int:
-    """Of how many rollout batches one is kept in ``folder``; 1 where nothing was written yet."""
-    path = folder / KEPT
-    if not path.exists():
-        return 1
-    every: int = read_record(path, KeptRecord, "Delete it: then all batches that are there count.")["every_batch"]
-    return max(1, every)
 
 
 def written_files(folder: Path) -> Iterator[tuple[int, int, Path]]:
@@ -186,17 +130,8 @@ class RecordedRollouts:
                 found.setdefault(number, []).append(path)
         if found:
             return found
-        steps = (
-            ""
-            if (self.first_step, self.last_step) == (None, None)
-            else f" of steps {self.first_step} to {self.last_step}"
-        )
+        steps = "" if not (self.first_step or self.last_step) else f" of steps {self.first_step} to {self.last_step}"
         raise Refusal(f"{folder} has no rollouts{steps}: runs write them with logging.rollouts: all or a number.")
-
-    @property
-    def every_batch(self) -> int:
-        """Of how many rollout batches one was kept."""
-        return read_every(self.run / ROLLOUTS)
 
     def batches(self, columns: Sequence[str] | None = None, numbers: Sequence[int] | None = None) -> Iterator[Any]:
         """A pyarrow table for each rollout batch, in order: the rows of all ranks, by ``row``.
@@ -209,21 +144,13 @@ class RecordedRollouts:
 
         for number, paths in self.files.items():
             if numbers is None or number in numbers:
-                parts = [_table(path, columns) for path in paths]
+                parts = [read_parquet(path, columns) for path in paths]
                 table = parts[0] if len(parts) == 1 else pyarrow.concat_tables(parts, promote_options="default")
                 yield table if len(parts) == 1 else table.sort_by("row")
 
     def _is_asked_for(self, path: Path) -> bool:
         if self.first_step is None and self.last_step is None:
             return True
-        steps = _table(path, ["step"]).column("step")
+        steps = read_parquet(path, ["step"]).column("step")
         step = steps[0].as_py() if len(steps) else -1  # a rank may hold no row of the groups that were kept
         return (self.first_step or 0) <= step <= (step if self.last_step is None else self.last_step)
-
-
-def _table(path: Path, columns: Sequence[str] | None) -> Any:
-    again = "Bring it back as it was written, or delete it: the other rollout batches are then read."
-    table = read_parquet(path, columns, again)
-    if absent := [name for name in _TYPES if columns is None and name not in table.column_names]:
-        raise DamagedFileError(f"{path} is damaged: it has no column {absent[0]!r}. {again}")
-    return table

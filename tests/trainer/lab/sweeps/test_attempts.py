@@ -20,12 +20,8 @@ from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.process_group import await_group, environment_of, group_members, signal_group
 from evenkeel.trainer.lab.sweeps.queues import gpu_slots
 from evenkeel.trainer.lab.sweeps.runner import locked_directory
-from evenkeel.trainer.run.record.checkpoints import (
-    files_of,
-    fingerprints,
-    write_checkpoint_manifest,
-)
 from tests.paths import ROOT
+from tests.trainer.run.test_checkpoints import saved
 
 PARENT_WITH_CHILD = """
 import subprocess, sys, time
@@ -152,11 +148,7 @@ def test_the_files_say_the_state(tmp_path: Path):
 
 def test_a_cell_goes_on_from_the_newest_checkpoint_that_is_whole(tmp_path: Path):
     cell = CellDirectory(tmp_path)
-    for step in (4, 8):
-        checkpoint = cell.run / f"checkpoint-{step}"
-        checkpoint.mkdir(parents=True)
-        (checkpoint / "trainer_state.json").write_text("{}")
-        write_checkpoint_manifest(checkpoint, fingerprints(checkpoint, files_of(checkpoint)), world_size=1)
+    saved(cell.run, 4), saved(cell.run, 8)
     assert cell.checkpoint() == cell.run / "checkpoint-8"
     (cell.run / "checkpoint-8" / "trainer_state.json").write_text("[]")
     assert cell.checkpoint() == cell.run / "checkpoint-4"

@@ -14,9 +14,9 @@ from evenkeel.trainer.run.export.agreement import Agreement
 from evenkeel.trainer.run.export.model_card import model_card, results
 from evenkeel.trainer.run.export.policy import load_policy
 from evenkeel.trainer.run.export.source import find_source
-from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
+from tests.trainer.run.test_checkpoints import listed, saved
 
 STATE = {"global_step": 20, "max_steps": 20}
 SUMMARY = {
@@ -30,14 +30,12 @@ SUMMARY = {
 
 
 def checkpoint(run: Path, step: int, file: str = "model.safetensors") -> Path:
-    folder = run / f"checkpoint-{step}"
-    (folder / file).parent.mkdir(parents=True)
-    (folder / file).write_bytes(b"weights")
+    folder = saved(run, step)
+    (folder / "model.safetensors").rename(folder / file)
     (folder / "trainer_state.json").write_text(
         json.dumps({**STATE, "best_model_checkpoint": f"elsewhere/checkpoint-{step // 2}"})
     )
-    write_checkpoint_manifest(folder, fingerprints(folder, files_of(folder)), 1)
-    return folder
+    return listed(folder)
 
 
 def test_the_models_own_code_is_run_where_the_caller_says_so(run: Path) -> None:
@@ -89,7 +87,7 @@ def test_the_policy_of_an_adapter_answers_with_it(run: Path, tiny_model: Path):
     trained = get_peft_model(AutoModelForCausalLM.from_pretrained(tiny_model), LoraConfig(init_lora_weights=False))
     folder = checkpoint(run, 30, "adapter_model.safetensors")
     trained.save_pretrained(folder)
-    write_checkpoint_manifest(folder, fingerprints(folder, files_of(folder)), 1)
+    listed(folder)
     source, tokens = find_source(run, None), torch.arange(8)[None]
     source.record["model_files"] = {}
     with torch.no_grad():
