@@ -8,28 +8,24 @@ deep, too long or unknown. The file needs the standard library alone: the sandbo
 The frame is JSON. ``null``, truth values, strings, floats (``NaN`` and ``Infinity`` included) and integers below 2^63
 stand for themselves; everything else is an array that begins with its type: ``["tuple", 1, 2]``,
 ``["dict", [key, value], …]``, ``["int", "-0xff…"]``. NumPy's scalars are written as the Python numbers that they hold,
-its arrays as ``["ndarray", dtype, nested lists]``. `Counter` and `defaultdict` become plain dicts, which they equal. A
-`namedtuple` is written with its fields, ``["namedtuple", ["P", "x", "y"], 1, 2]``, and read as a tuple where nobody can
-ask for them. The views of a dict come back as views. A function, an object, a generator: refused, unless ``refer`` has
-a name for it. With a name, an object of a class that derives from a type below (an ``IntEnum``) is written with what
-it holds as that type, ``["like", name, content]``: whoever reads it may believe the content, and need not the object.
+its arrays as ``["ndarray", dtype, nested lists]``. `Counter` and `defaultdict` become plain dicts, which they equal;
+views of a dict become lists. A function, an object, a generator: refused, unless ``refer`` has a name for it. With a
+name, an object of a class that derives from a type below (an ``IntEnum``, a namedtuple) is written with what it holds
+as that type, ``["like", name, content]``: whoever reads it may believe the content, and need not the object.
 """
 
 import json
-import keyword
-from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, UserString, defaultdict, deque, namedtuple
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 DEEPEST = 100  # containers in containers
 MOST_VALUES = 2_000_000  # in one frame; a list that contains one list twice counts it twice
 LONGEST_INTEGER = 1_000_000  # bits
 LONGEST_NUMBER = 400  # characters of a decimal, and of the two sides of a fraction together
-MOST_FIELDS = 200  # of a namedtuple
 MOST_COLLISIONS = 64  # keys of one dict or set with the same hash: more are made on purpose, to take quadratic time
 
 Refer = Callable[[Any], Any]
@@ -40,7 +36,7 @@ _PLAIN_TYPES: dict[str, type] = {
     for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, object, type(None))
 }
 _SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", deque: "deque"}
-_VIEWS: dict[type, str] = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _MOMENTS: dict[str, type] = {kind.__name__: kind for kind in (date, datetime, time)}
 # What an object holds as the type that its class derives from, by that type's own methods and not by the object's.
 _CONTENTS: dict[type, Callable[[Any], Any]] = {
@@ -51,14 +47,9 @@ _CONTENTS: dict[type, Callable[[Any], Any]] = {
     list: lambda value: list.__getitem__(value, slice(None)),
     tuple: lambda value: tuple(tuple.__iter__(value)),
     dict: lambda value: dict(dict.items(value)),
-    set: lambda value: list(set.__iter__(value)),
-    frozenset: lambda value: list(frozenset.__iter__(value)),
-    ChainMap: lambda value: {key: item for mapping in reversed(value.maps) for key, item in mapping.items()},
-    UserDict: lambda value: value.data,
-    UserList: lambda value: value.data,
-    UserString: lambda value: value.data,
+    set: lambda value: set(set.__iter__(value)),
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
 }
-_OF_NAMED_TUPLES = {*vars(namedtuple("_Empty", "")), "__annotations__", "__orig_bases__", "__dict__", "__weakref__"}
 _MAPPINGS: dict[type, str] = {dict: "dict", Counter: "dict", defaultdict: "dict", OrderedDict: "ordered"}
 
 
@@ -85,7 +76,7 @@ def decode(frame: bytes, resolve: Refer | None = None, *, arrays: bool = False, 
     Args:
         frame: what `encode` wrote, or what a program forged.
         resolve: gives the object of a name; without it a reference is refused.
-        arrays: build NumPy arrays and namedtuples; otherwise the nested lists of their elements, and tuples.
+        arrays: build NumPy arrays; otherwise the nested lists of their elements.
         liken: gives what stands for an object of that name with that content; without it the content does.
 
     Raises:
@@ -128,7 +119,7 @@ class _Writer:
         if kind in (date, datetime, time) and type(getattr(value, "tzinfo", None)) in (type(None), timezone):
             return [kind.__name__, value.isoformat()]
         if kind in _VIEWS:
-            return [_VIEWS[kind], self.tree(list(value), depth + 1)]
+            return self.tree(list(value), depth)
         if kind is timedelta:
             return ["timedelta", value.days, value.seconds, value.microseconds]
         if kind is bytes or kind is bytearray:
@@ -150,30 +141,13 @@ class _Writer:
                 return ["ndarray", str(value.dtype), self.tree(value.tolist(), depth + 1)]
             if hasattr(value, "item"):
                 return self.tree(value.item(), depth + 1)
+        if self._refer is None:
+            raise CodecError(f"a {kind.__name__} cannot leave the process it was made in")
+        name = self._refer(value)
         base = next((base for base in _CONTENTS if issubclass(kind, base)), None)
-        if base is None and self._refer is not None:
-            return ["reference", self._refer(value)]
-        if base is not None:
-            content = self._content(value, kind, base, depth)
-            if isinstance(content, list) and content[0] == "namedtuple":
-                known = {*_OF_NAMED_TUPLES, *content[1]}
-                if self._refer is None or (kind.__bases__ == (tuple,) and vars(kind).keys() <= known):
-                    return content
-            if self._refer is not None:
-                name = self._refer(value)
-                is_object = isinstance(name, list) and name[0] == "object"
-                return ["like", name, content] if is_object else ["reference", name]
-        raise CodecError(f"a {kind.__name__} cannot leave the process it was made in")
-
-    def _content(self, value: Any, kind: type, base: type, depth: int) -> Any:
-        """What the object ``value`` holds as a ``base``, in a tree."""
-        content = _CONTENTS[base](value)
-        if base in (set, frozenset):
-            return [base.__name__, *(self.tree(item, depth + 1) for item in content)]
-        fields: Any = getattr(kind, "_fields", None)
-        if base is tuple and _are_fields(kind.__name__, fields, len(content)):
-            return ["namedtuple", [kind.__name__, *fields], *(self.tree(item, depth + 1) for item in content)]
-        return self.tree(content, depth)
+        if base is None or name[0] != "object":
+            return ["reference", name]
+        return ["like", name, self.tree(_CONTENTS[base](value), depth)]
 
 
 class _Reader:
@@ -205,12 +179,6 @@ class _Reader:
         return self._rare(kind, rest, depth)
 
     def _rare(self, kind: Any, rest: list[Any], depth: int) -> Any:
-        if kind == "namedtuple":
-            (name, *fields), *trees = rest
-            items = [self.value(item, depth + 1) for item in trees]
-            if self._arrays and _are_fields(name, tuple(fields), len(items)):
-                return _named_tuple(name, tuple(fields))(*items)
-            return tuple(items)
         if kind == "like":
             name, tree = rest
             content = self.value(tree, depth + 1)
@@ -228,8 +196,6 @@ class _Reader:
             days, seconds, microseconds = rest
             return timedelta(days, seconds, microseconds)
         (content,) = rest
-        if kind in _VIEWS.values():
-            return _view(kind, self.value(content, depth + 1))
         if kind == "reference" and self._resolve is not None:
             return self._resolve(content)
         if not isinstance(content, str):
@@ -250,20 +216,6 @@ class _Reader:
         raise CodecError(f"{kind!r:.40} is not a type of ours, or too long")
 
 
-def _are_fields(name: Any, fields: Any, count: int) -> bool:
-    """Whether a tuple of ``count`` items may have these fields: plain names, none of them a method of tuples."""
-    if type(fields) is not tuple or not len(fields) == len(set(fields)) == count <= MOST_FIELDS:
-        return False
-    return all(
-        type(field) is str and field.isidentifier() and not keyword.iskeyword(field) for field in (name, *fields)
-    ) and not any(field.startswith("_") or hasattr(tuple, field) for field in fields)
-
-
-@lru_cache(maxsize=256)
-def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields)
-
-
 def _hexadecimal(value: int) -> str:
     if value.bit_length() > LONGEST_INTEGER:
         raise CodecError(f"an integer of {value.bit_length()} bits, more than {LONGEST_INTEGER}")
@@ -280,13 +232,6 @@ def _hashable(keys: list[Any]) -> list[Any]:
     if keys and Counter(map(hash, keys)).most_common(1)[0][1] > MOST_COLLISIONS:
         raise CodecError("keys with the same hash, as if made to exhaust the reader")
     return keys
-
-
-def _view(kind: str, content: list[Any]) -> Any:
-    if kind == "values":
-        return dict(enumerate(content)).values()
-    _hashable([key for key, _ in content] if kind == "items" else content)
-    return dict(content).items() if kind == "items" else dict.fromkeys(content).keys()
 
 
 def _array(values: Any, dtype: Any) -> Any:

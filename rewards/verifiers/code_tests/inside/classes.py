@@ -5,11 +5,8 @@ as to be its own judge. A name is a class's where the tests
 
 - pass it to ``isinstance`` or ``issubclass``;
 - use an attribute of it that no function has (``Color.RED``);
-- use an attribute that no plain value has of what calling it gave, at once (``Stack(3).push(1)``), under the variable
-  that it was assigned to, or after an operation (``(V(1) + V(2)).x``). ``Mean(xs).real`` says nothing: numbers have it;
-- compare such an attribute with something where plain values have a method of that name (``s.items == [1]``);
-- fill what calling it without arguments gave (``q = Queue()``, ``q.append(1)``), which nobody does with a result;
-- call it without arguments and it is ``Solution``, the class in which competitive problems ask for a method.
+- use an attribute that no plain value has of what calling it gave, at once (``Stack(3).push(1)``), after an operation
+  (``(V(1) + 2).x``) or under the variable that it was assigned to. ``Mean(xs).real`` says nothing: numbers have it.
 """
 
 import ast
@@ -28,10 +25,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from evenkeel.rewards.verifiers.code_tests.inside.names import ANSWER_MODULE, is_installed
 
 _OF_FUNCTIONS = {*dir(types.FunctionType), *dir(builtins.len), "cache_clear", "cache_info", "cache_parameters"}
-_ONE_OF_ITS_ARGUMENTS = {"max", "min", "next", "sum", "copy", "deepcopy", "reversed", "iter"}
-
-Makers = Mapping[str, ast.Call | None]
-"""A variable, as it is written, to a call whose result it holds; ``None`` where it holds other things too."""
 
 
 def classes_in_tests(shared: ast.Module, tests: Sequence[ast.Module], known_as: Mapping[str, str]) -> set[str]:
@@ -39,20 +32,18 @@ def classes_in_tests(shared: ast.Module, tests: Sequence[ast.Module], known_as: 
 
     Args:
         shared: what runs before the tests.
-        tests: their code; what is assigned in one is not known in another.
+        tests: their code; what is assigned in one function is not known in another.
         known_as: names under which the tests know another one of the answer's: ``{"candidate": "Stack"}``.
     """
     names = _Names([shared, *tests], known_as)
     found = {path for node in names.nodes for path in _checked(node, names)}
-    for scope in (scope for tree in tests for scope in _scopes(shared, tree)):
-        nodes = list(ast.walk(scope))
-        makers = _variables(nodes, names)
-        found |= {_shown(node, names, makers) for node in nodes if isinstance(node, ast.Attribute)}
-        compared = [side for node in nodes if isinstance(node, ast.Compare) for side in (node.left, *node.comparators)]
-        found |= {_compared(side, names, makers) for side in compared if isinstance(side, ast.Attribute)}
-    calls = [node for node in names.nodes if isinstance(node, ast.Call) and names.of(node.func) == "Solution"]
-    if calls and not any(call.args or call.keywords for call in calls):
-        found.add("Solution")
+    for tree in tests:
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        outside = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        for scope in ([], *([function] for function in functions)):
+            nodes = list(ast.walk(ast.Module([*shared.body, *outside, *scope], [])))
+            made = _made(nodes, names)
+            found |= {_shown(node, names, made) for node in nodes if isinstance(node, ast.Attribute)}
     return found - {""}
 
 
@@ -85,88 +76,42 @@ def _checked(node: ast.AST, names: _Names) -> Iterator[str]:
         yield from map(names.of, kinds.elts if isinstance(kinds, ast.Tuple) else [kinds])
 
 
-def _shown(node: ast.Attribute, names: _Names, makers: Makers) -> str:
+def _shown(node: ast.Attribute, names: _Names, made: Mapping[str, str]) -> str:
     """The class that the use of an attribute shows; empty where it shows none."""
     subject, attribute = node.value, node.attr
-    if (made := _made(subject, names, makers)) is not None:
-        filled = attribute in FILLING and not isinstance(subject, ast.Call) and not (made.args or made.keywords)
-        return names.of(made.func) if filled or attribute not in PLAIN_ATTRIBUTES else ""
-    if ast.unparse(subject) in makers or attribute in _OF_FUNCTIONS or attribute in PLAIN_ATTRIBUTES:
+    if attribute in PLAIN_ATTRIBUTES:
         return ""
-    return names.of(subject)
+    if (variable := ast.unparse(subject)) in made:
+        return made[variable]
+    return _called(subject, names) or ("" if attribute in _OF_FUNCTIONS else names.of(subject))
 
 
-def _compared(node: ast.Attribute, names: _Names, makers: Makers) -> str:
-    """The class that an attribute shows which is compared, not called."""
-    made = _made(node.value, names, makers) if node.attr in PLAIN_METHODS else None
-    return names.of(made.func) if made else ""
-
-
-def _made(node: ast.AST | None, names: _Names, makers: Makers) -> ast.Call | None:
-    """A call of the answer's name whose kind of result ``node`` is; ``None`` where it is unknown."""
+def _called(node: ast.AST, names: _Names) -> str:
+    """The name of the answer whose call ``node`` is, or an operand of it; empty where there is none."""
     if isinstance(node, ast.BinOp):
-        return _made(node.left, names, makers) or _made(node.right, names, makers)
-    if isinstance(node, ast.UnaryOp):
-        return _made(node.operand, names, makers)
-    if isinstance(node, ast.List | ast.Tuple):
-        return next((made for item in node.elts if (made := _made(item, names, makers))), None)
-    if isinstance(node, ast.Name | ast.Attribute):
-        return makers.get(ast.unparse(node))
-    if not isinstance(node, ast.Call):
-        return None
-    called = names.of(node.func)
-    if called in _ONE_OF_ITS_ARGUMENTS:
-        return next((made for argument in node.args if (made := _made(argument, names, makers))), None)
-    return node if called and not hasattr(builtins, called) else None
+        return _called(node.left, names) or _called(node.right, names)
+    called = names.of(node.func) if isinstance(node, ast.Call) else ""
+    return "" if hasattr(builtins, called) else called
 
 
-def _variables(nodes: Sequence[ast.AST], names: _Names) -> Makers:
-    makers: dict[str, ast.Call | None] = {}
-    values: dict[str, list[ast.AST]] = defaultdict(list)
+def _made(nodes: Sequence[ast.AST], names: _Names) -> dict[str, str]:
+    """Each variable, as it is written, to the name whose call it holds; empty where it holds other things too."""
+    values: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         for target, value in _assigned(node):
-            values[ast.unparse(target)].append(value)
-    for variable, given in values.items():  # in the order of the code: what a value is made of comes first
-        made = [_made(value, names, makers) for value in given]
-        same = len({call and names.of(call.func) for call in made}) == 1
-        makers[variable] = made[0] if same else None
-    return makers
+            values[ast.unparse(target)].add(_called(value, names))
+    return {variable: given.pop() if len(given) == 1 else "" for variable, given in values.items()}
 
 
 def _assigned(node: ast.AST) -> list[tuple[ast.AST, ast.AST]]:
-    """Pairs of target and value; a function that is decorated may be a fixture, which tests take by its name."""
+    """Pairs of target and value."""
     if isinstance(node, ast.Assign):
         return [(target, node.value) for target in node.targets]
     if isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
         return [(node.target, node.value)]
     if isinstance(node, ast.With):
         return [(item.optional_vars, item.context_expr) for item in node.items if item.optional_vars]
-    if isinstance(node, ast.FunctionDef) and node.decorator_list:
-        given = [part.value for part in ast.walk(node) if isinstance(part, ast.Return | ast.Yield) and part.value]
-        return [(ast.Name(node.name, ast.Load()), value) for value in given]
     return []
-
-
-def _scopes(shared: ast.Module, tree: ast.Module) -> list[ast.Module]:
-    """The parts of the tests in which a variable is one thing: each function, each method, with what it can see."""
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    fixtures = [node for node in functions if isinstance(node, ast.FunctionDef) and node.decorator_list]
-    seen: list[ast.stmt] = [*shared.body, *(node for node in tree.body if node not in functions), *fixtures]
-    scopes: list[list[ast.stmt]] = [[]]
-    for node in functions:
-        if isinstance(node, ast.FunctionDef):
-            scopes.append([node])
-            continue
-        set_up = [part for part in ast.walk(node) if isinstance(part, ast.Assign) and _is_of_self(part.targets[0])]
-        methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
-        scopes += [[*set_up, method] for method in methods]
-    return [ast.Module([*seen, *scope], []) for scope in scopes]
-
-
-def _is_of_self(target: ast.expr) -> bool:
-    return (
-        isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in ("self", "cls")
-    )
 
 
 _KINDS: tuple[type, ...] = (
@@ -190,8 +135,3 @@ def _of_arrays() -> tuple[type, ...]:
 _ATTRIBUTES = [(name, getattr(kind, name, None)) for kind in (*_KINDS, *_of_arrays()) for name in dir(kind)]
 
 PLAIN_ATTRIBUTES = frozenset({*_OF_TABLES, *_OF_NAMED_TUPLES, *(name for name, _ in _ATTRIBUTES)})
-PLAIN_METHODS = PLAIN_ATTRIBUTES.difference(
-    _OF_TABLES, (name for name, value in _ATTRIBUTES if not callable(value) or name.startswith("__"))
-)
-"""Those that are methods wherever they are found: no plain value has them as something to compare."""
-FILLING = frozenset({"append", "appendleft", "add", "insert", "extend", "update", "setdefault"})

@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from evenkeel.rewards.verifiers.code_tests.inside.remote import Like, NotSupportedError, Remote
+from evenkeel.rewards.verifiers.code_tests.inside.remote import NotSupportedError, Remote, plain_value
 
 NAMES = ("approx", "fail", "fixture", "main", "mark", "param", "raises")
 Test = tuple[str, Callable[[], Any]]
@@ -87,9 +87,10 @@ class approx:  # noqa: N801 — pytest's name
 
     def _close(self, expected: Any, actual: Any) -> bool:
         if isinstance(actual, Remote):
-            return False
-        if not isinstance(actual, Like):  # that would ask the answer
-            expected, actual = (value.tolist() if hasattr(value, "tolist") else value for value in (expected, actual))
+            if (plain := plain_value(actual)) is actual:
+                return False
+            actual = plain
+        expected, actual = (value.tolist() if hasattr(value, "tolist") else value for value in (expected, actual))
         if isinstance(expected, Mapping):
             return (
                 isinstance(actual, Mapping)

@@ -7,9 +7,8 @@ collection here: arithmetic, order, items, length and conversions raise ``TypeEr
 answer's own. ``in`` looks through it here. It can be called, asked for attributes and its text, be true or false, and
 be iterated, but not twice with two contents.
 
-An object of a class that derives from a plain type (an ``IntEnum``, a ``NamedTuple`` with methods) comes with what it
-holds as that type. It is that value here, with that type's own operators; only what values of the type do not have is
-asked of the object.
+An object of a class that derives from a plain type (an ``IntEnum``, a namedtuple) comes with what it holds as that
+type. It has that value's operators and attributes here; what values of the type do not have is asked of the object.
 
 What the tests *name* is another matter, as a class of the answer is under test with its operators: an object that they
 made by calling a name that they use as a class (`classes`) is asked for all of them, as long as nothing else of the
@@ -17,7 +16,6 @@ answer returned it. A name that stands for a plain value is that value.
 """
 
 import builtins
-import functools
 import operator
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -50,7 +48,6 @@ class Connection:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._objects: dict[int, Remote] = {}
-        self._alike: dict[int, Any] = {}
         self._callbacks: list[Callable[..., Any]] = []
         self.classes: Mapping[str, type] = {}
         self.under_test: Collection[str] = ()
@@ -62,10 +59,10 @@ class Connection:
 
     def ask(self, remote: "Remote", operation: str, *operands: Any) -> Any:
         """The value of an operation over there; raises what it raised, as a builtin exception."""
-        provenance = _provenance(remote)
+        provenance = remote._provenance
 
         def refer(value: Any) -> Any:
-            given = callable(value) or crosses(value, self.classes) or _stand_in(value) is not None
+            given = callable(value) or crosses(value, self.classes)
             if provenance in ("returned", "new") and not given:
                 raise TypeError(f"an object of the answer's own is given a {type(value).__name__}")
             return self._referred(value)
@@ -75,13 +72,10 @@ class Connection:
             kind, *content = decode(frame, self._resolved, arrays=True, liken=self._likened)
             if kind == "value":
                 value, changed = content
-                stand_in = _stand_in(value)
-                if stand_in is not None:
-                    _set_provenance(stand_in, _provenance_after(remote, operation, _provenance(stand_in)))
-                    if _provenance(stand_in) == "made":
-                        if not isinstance(value, list | dict | set):  # what can change is asked for
-                            object.__setattr__(stand_in, "_held", value)
-                        value = stand_in
+                if isinstance(value, Remote):
+                    vars(value)["_provenance"] = _provenance_after(remote, operation, value._provenance)
+                    if value._provenance == "made" and isinstance(value._held, list | dict | set):
+                        vars(value)["_held"] = None  # what can change is asked for
                 if operation == "call":
                     self.last_value = value
                     self._overwrite(operands[1], value, changed)
@@ -108,22 +102,22 @@ class Connection:
             return encode(["raised", names, str(error)[:500], None])
 
     def _likened(self, name: Any, content: Any) -> Any:
-        """``content``, with the attributes of an object over there."""
-        stand_in = self._resolved(name)
-        kind: Any = type(content)
-        if (kind not in _LIKE and not hasattr(kind, "_fields")) or content in _EMPTY:
-            return stand_in
-        known, plainly_equal = self._alike.get(name[1]), kind.__eq__
-        if known is not None and type(known).__bases__[-1] is kind and plainly_equal(known, content) is True:
-            return known  # `is` holds between members of an enumeration
-        made = _like(kind).__new__(_like(kind), *content) if hasattr(kind, "_fields") else _like(kind)(content)
-        made._stand_in_over_there = stand_in
-        self._alike[name[1]] = made
-        return made
+        """An object over there, with what it holds as a plain value.
+
+        Nothing is held of one that is empty: tests that compare item by item would compare nothing.
+        """
+        remote = self._resolved(name)
+        if not content and not isinstance(content, int | float | str | bytes):
+            return remote
+        held = remote._held
+        if held is not None and not (type(held) is type(content) and held == content):
+            remote = self._objects[name[1]] = Remote(self, name, remote._provenance)
+        vars(remote)["_held"] = content
+        return remote
 
     def _referred(self, value: Any) -> Any:
-        if (stand_in := _stand_in(value)) is not None:
-            return stand_in._name_over_there
+        if isinstance(value, Remote):
+            return value._name_over_there
         if crosses(value, self.classes):
             return graph(value, self.classes, self._referred)
         if not callable(value):
@@ -138,27 +132,31 @@ class Connection:
         if kind != "object" or type(number) is not int:
             raise ValueError(f"{name!r:.80} is not an object of the answer")
         if number in self._objects:
-            _set_provenance(self._objects[number], "returned")
+            vars(self._objects[number])["_provenance"] = "returned"
         return self._objects.setdefault(number, Remote(self, name, "new"))
 
 
 class Remote:
-    """A stand-in for one object of the answer."""
+    """A stand-in for one object of the answer; ``_held`` is what it holds as a plain value, or ``None``."""
 
+    _connection: Connection
     _name_over_there: Any
+    _provenance: Provenance
+    _iterated: bool
+    _held: Any
 
     def __init__(self, connection: Connection, name: Any, provenance: Provenance) -> None:
-        object.__setattr__(self, "_connection", connection)
-        object.__setattr__(self, "_name_over_there", name)
-        object.__setattr__(self, "_provenance", provenance)
-        object.__setattr__(self, "_iterated", False)
-        object.__setattr__(self, "_held", None)
+        vars(self).update(
+            _connection=connection, _name_over_there=name, _provenance=provenance, _iterated=False, _held=None
+        )
 
     def __call__(self, *positional: Any, **keywords: Any) -> Any:
         return _ask(self, "call", list(positional), keywords)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__array") or (_provenance(self) not in ("name", "made") and _decides(name)):
+        if (plain := plain_value(self)) is not self and hasattr(plain, name):
+            return getattr(plain, name)
+        if name.startswith("__array") or (self._provenance not in ("name", "made") and _decides(name)):
             raise AttributeError(f"an object of the answer's own is not asked for {name}")
         return _ask(self, "getattr", name)
 
@@ -168,103 +166,73 @@ class Remote:
     def __delattr__(self, name: str) -> None:
         _ask(self, "delattr", name)
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        plain = plain_value(self)
+        return Remote if plain is self else type(plain)
+
     def __bool__(self) -> bool:
-        return _ask(self, "bool") is True
+        plain = plain_value(self)
+        return _ask(self, "bool") is True if plain is self else bool(plain)
 
     def __eq__(self, other: object) -> Any:
-        if (stand_in := _stand_in(other)) is not None:
-            return _ask(self, "__eq__", stand_in)
-        if isinstance(held := object.__getattribute__(self, "_held"), Like):
+        if isinstance(other, Remote):
+            return _ask(self, "__eq__", other)
+        if (held := self._held) is not None:
             return held == other
         return self is not (value := _value(self)) and value == other
 
     def __ne__(self, other: object) -> Any:
         return not self == other
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        held = self._held
+        return object.__hash__(self) if held is None else hash(held)
 
     def __contains__(self, item: object) -> bool:
-        if isinstance(item, Remote) or _provenance(self) == "made":
+        if (plain := plain_value(self)) is not self:
+            return item in plain
+        if isinstance(item, Remote) or self._provenance == "made":
             return bool(_ask(self, "__contains__", item))
         return any(item is other or item == other for other in self)
 
     def __iter__(self) -> Iterator[Any]:
+        if (plain := plain_value(self)) is not self:
+            return iter(plain)
         iterator: Any = _ask(self, "__iter__")
-        if iterator is not self and _provenance(self) not in ("name", "made"):
-            if object.__getattribute__(self, "_iterated"):
+        if iterator is not self and self._provenance not in ("name", "made"):
+            if self._iterated:
                 raise TypeError("an object of the answer's own is iterated twice, perhaps with two contents")
-            object.__setattr__(self, "_iterated", True)
+            vars(self)["_iterated"] = True
         return iterator  # type: ignore[no-any-return]
 
     def __next__(self) -> Any:
-        if object.__getattribute__(self, "_iterated"):
+        if self._iterated:
             raise StopIteration
         try:
             return _ask(self, "__next__")
         except RemoteStopError:
-            object.__setattr__(self, "_iterated", True)
+            vars(self)["_iterated"] = True
             raise StopIteration from None
 
     def __instancecheck__(self, instance: Any) -> bool:
-        return _connection(self).ask(self, "isinstance", instance, self) is True
+        return self._connection.ask(self, "isinstance", instance, self) is True
 
     def __subclasscheck__(self, subclass: Any) -> bool:
-        return _connection(self).ask(self, "issubclass", subclass, self) is True
+        return self._connection.ask(self, "issubclass", subclass, self) is True
 
 
-_LIKE = (int, float, str, bytes, list, tuple, dict, set, frozenset)
-_EMPTY: tuple[Any, ...] = ([], (), {}, set())
-"""With these tests that compare item by item compare nothing; an object of the answer's own is not let through so."""
-
-
-class Like:
-    """What a value is besides that holds what an object over there does: that object's other attributes and text."""
-
-    _stand_in_over_there: Remote
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_stand_in_over_there":
-            raise AttributeError(name)
-        return getattr(self._stand_in_over_there, name)
-
-    def __str__(self) -> str:
-        return str(self._stand_in_over_there)
-
-    def __repr__(self) -> str:
-        return repr(self._stand_in_over_there)
-
-
-@functools.cache
-def _like(kind: type) -> Any:
-    return type(kind.__name__, (Like, kind), {})
-
-
-def _stand_in(value: Any) -> Remote | None:
-    """The stand-in that ``value`` is, or has; ``None`` for a value of the tests' own."""
-    if isinstance(value, Like):
-        return value._stand_in_over_there
-    return value if isinstance(value, Remote) else None
-
-
-def _connection(remote: Remote) -> Connection:
-    connection: Connection = object.__getattribute__(remote, "_connection")
-    return connection
-
-
-def _provenance(remote: Remote) -> Provenance:
-    provenance: Provenance = object.__getattribute__(remote, "_provenance")
-    return provenance
-
-
-def _set_provenance(remote: Remote, provenance: Provenance) -> None:
-    object.__setattr__(remote, "_provenance", provenance)
+def plain_value(remote: Remote) -> Any:
+    """What it holds; itself where it holds nothing, or the tests made it and ask for its own behavior."""
+    held = remote._held
+    return remote if held is None or remote._provenance == "made" else held
 
 
 def _provenance_after(subject: Remote, operation: str, before: Provenance) -> Provenance:
     """The provenance of a stand-in that an operation on ``subject`` gave; ``before`` it was known as that."""
-    if before == "new" and operation == "call" and _provenance(subject) == "name":
-        return "made" if subject._name_over_there[1] in _connection(subject).under_test else "returned"
-    return "attribute" if operation == "getattr" and _provenance(subject) not in ("returned", "new") else "returned"
+    if before == "new" and operation == "call" and subject._provenance == "name":
+        return "made" if subject._name_over_there[1] in subject._connection.under_test else "returned"
+    return "attribute" if operation == "getattr" and subject._provenance not in ("returned", "new") else "returned"
 
 
 _DECIDING_METHODS = {
@@ -279,13 +247,16 @@ def _decides(name: str) -> bool:
 
 
 def _ask(remote: Remote, operation: str, *operands: Any) -> Any:
-    return _connection(remote).ask(remote, operation, remote, *operands)
+    return remote._connection.ask(remote, operation, remote, *operands)
 
 
 def _value(remote: Remote) -> Any:
-    """The plain value that a name of the tests stands for; of anything else, the stand-in itself."""
-    value = _ask(remote, "value") if _provenance(remote) == "name" else remote
-    return remote if isinstance(value, Remote) else value
+    """The plain value that a name of the tests stands for, or an object holds; else the stand-in itself."""
+    value = _ask(remote, "value") if remote._provenance == "name" else remote
+    if type(value) is not Remote:
+        return value
+    plain = plain_value(value)
+    return remote if plain is value else plain
 
 
 def _forwarded(operation: str) -> Callable[..., Any]:
@@ -299,7 +270,7 @@ def _guarded(operation: str) -> Callable[..., Any]:
     def method(self: Remote, *operands: Any) -> Any:
         if (value := _value(self)) is not self:
             return _plain_operation(operation, value, *operands)
-        if _provenance(self) == "made" or (operands and all(isinstance(operand, Remote) for operand in operands)):
+        if self._provenance == "made" or (operands and all(isinstance(operand, Remote) for operand in operands)):
             return _ask(self, operation, *operands)
         raise TypeError(f"{operation} of an object of the answer's own, which is not a plain value")
 
@@ -316,14 +287,14 @@ def _plain_operation(name: str, value: Any, *operands: Any) -> Any:
 
 
 _BINARY = "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift"
-_OTHERS = "len getitem setitem delitem neg pos abs lt le gt ge int float round"
+_OTHERS = "len getitem setitem delitem neg pos abs lt le gt ge int float round index"
 _REFLECTED = {f"r{name}" for name in _BINARY.split()}
 _OPERATORS = {f"__{name}__" for name in (*_BINARY.split(), *_REFLECTED, *_OTHERS.split())}
 for _name in _OPERATORS:
     setattr(Remote, _name, _guarded(_name))
 for _name in ("__str__", "__repr__", "__enter__", "__exit__"):
     setattr(Remote, _name, _forwarded(_name))
-_OPERATORS |= {"__eq__", "__ne__", "__contains__", "__index__", "__complex__"}
+_OPERATORS |= {"__eq__", "__ne__", "__contains__", "__complex__"}
 
 
 MISSING_NAME = "the answer defines no "
