@@ -141,21 +141,18 @@ def coefficient_under_noise(strategy: Strategy, num_tokens: int, noise: float) -
         return mean(scored) / without if without else 1.0
 
 
-def separable(strategy: Strategy, rows: int, tokens: int = NUM_TOKENS) -> bool:
-    """Whether a token weight or coefficient gives to each ``rows`` rows alone, cut after ``tokens`` tokens, the same.
-
-    Needed to re-cut micro-batches: by rows (1, or a whole group) and, where it shortens them, by tokens.
-    """
-    return all(_same_in_parts(_untouched(strategy), signals, rows, tokens) for signals in _examples(strategy))
+def separable(strategy: Strategy, rows: int) -> bool:
+    """Whether a token weight or coefficient gives to each ``rows`` rows (1, or a whole group) alone the same."""
+    return all(_same_in_parts(_untouched(strategy), signals, rows) for signals in _examples(strategy))
 
 
-def _same_in_parts(strategy: Strategy, signals: dict[str, Any], rows: int, tokens: int = NUM_TOKENS) -> bool:
+def _same_in_parts(strategy: Strategy, signals: dict[str, Any], rows: int) -> bool:
     whole, mask = _called(strategy, signals).expand(signals["mask"].shape), signals["mask"]
 
     def part(value: Any, start: int) -> Any:
         if not isinstance(value, Tensor) or value.dim() == 0 or len(value) != len(mask):
             return value
-        return value[start : start + rows, :tokens] if value.dim() == 2 else value[start : start + rows]
+        return value[start : start + rows]
 
     same = True
     for start in range(0, len(mask), rows):

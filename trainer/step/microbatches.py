@@ -24,7 +24,7 @@ from trl.trainer.utils import split_pixel_values_by_grid, split_tensor_dict, uns
 
 from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.algorithms.strategies import Strategies
-from evenkeel.trainer.step.compatibility import cuts_passes, drops
+from evenkeel.trainer.step.compatibility import divides_over_ranks, drops
 from evenkeel.trainer.step.packing import Packing, Sharing, packing, pays, planned_cuts, prompt_numbers, work_of
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.setup import Batch, Position, Setup, random_streams_kept
@@ -36,8 +36,6 @@ MISMATCH, COMPARED = "planned_microbatches_mismatch", "planned_microbatches_comp
 """In the run's counts: whether planning was given up, and how many optimizer steps have been compared."""
 ROW_MEAN = frozenset({"grpo", "sapo", "luspo", "dr_grpo"})
 """Loss types that divide by the number of rows in the micro-batch."""
-TOKEN_MEAN = frozenset({"grpo", "sapo"})
-"""Loss types that divide each row by the number of its tokens."""
 _OF_PADDING = {
     "advantages": 0.0,
     "old_per_token_logps": 0.0,  # π ≤ 1, so that the ratio is finite
@@ -76,7 +74,8 @@ class Microbatches:
         self.schedule, self.ranks = setup.schedule, setup.ranks
         self.planner, self.counts = planner, counts
         self.verify_steps = setup.settings.speed.verify_steps
-        self.over_all_ranks = setup.settings.cut == "over_all_ranks"
+        divides = divides_over_ranks(setup.args, setup.strategies.keep_groups)
+        self.over_all_ranks = setup.settings.cut == "over_all_ranks" and divides
         self._rollout: Batch | None = None  # a rollout batch that has not been cut yet
         self._planned: list[Batch] = []
 
@@ -177,7 +176,6 @@ class PlannedCut:
         self.args, self.strategies, self.ranks = args, strategies, setup.ranks
         self.attention_length = attention_length
         self.tokens_per_microbatch = settings.speed.tokens_per_microbatch
-        self.cuts_passes = cuts_passes(settings)
         self.trims_prompts = settings.loaded.rope_type is not None  # rotary positions are relative
         self.rows_per_unit = args.num_generations if strategies.keep_groups == "forward" else 1
         self.leaves_out = args.beta == 0.0
@@ -245,9 +243,8 @@ class PlannedCut:
             advantages = whole["advantages"] if whole["advantages"].dim() == 2 else whole["advantages"][:, None]
             trained = counted & (advantages != 0)
             trained = trained & whole["keep"] if "keep" in whole else trained
-            until = trained if "keep" in whole and self.cuts_passes else counted
             present = trained.view(-1, self.rows_per_unit, mask.shape[1]).any(2).any(1)
-            needed = until & present.repeat_interleave(self.rows_per_unit)[:, None]
+            needed = counted & present.repeat_interleave(self.rows_per_unit)[:, None]
         longest = last_counted(needed).view(-1, self.rows_per_unit).amax(1)  # rows of a group end together
         lengths = longest.repeat_interleave(self.rows_per_unit).minimum(last_counted(counted))
         return self._prompt_lengths(whole["prompt_mask"]), lengths
@@ -329,7 +326,6 @@ class PlannedCut:
         padding, given = given < 0, given.maximum(-1 - given)
         lengths = [values[given].masked_fill(padding, 1) for values in (prompts, needed)]
         chosen = given.to(whole["completion_ids"].device, non_blocking=True)
-        all_counts = loss_mask(whole)[chosen].sum(1)
         batch = chosen_rows(whole, chosen)
         before = self._width(lengths[0], whole["prompt_mask"])
         after = self._width(lengths[1], whole["completion_mask"])
@@ -348,11 +344,8 @@ class PlannedCut:
         if padding.any():
             _make_padding(batch, padding.to(chosen.device, non_blocking=True))
         batch["loss_scale"] = len(rows) / rows_each if self.args.loss_type in ROW_MEAN else 1.0
-        mask = loss_mask(batch)
         if self.args.loss_type == "bnpo":
-            batch["row_scale"] = mask.sum().clamp(min=1) / old_counts[chosen].clamp(min=1)
-        elif self.args.loss_type in TOKEN_MEAN and self.cuts_passes and "keep" in batch:
-            batch["row_scale"] = mask.sum(1).clamp(min=1) / all_counts.clamp(min=1)
+            batch["row_scale"] = loss_mask(batch).sum().clamp(min=1) / old_counts[chosen].clamp(min=1)
         return batch
 
     def _width(self, lengths: Tensor, padded: Tensor) -> int:

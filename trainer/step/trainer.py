@@ -6,7 +6,7 @@ what the overrides rely on is pinned by tests/trainer/step/test_trl_contract.py.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -106,7 +106,7 @@ class RLVRTrainer(GRPOTrainer):
             ``teacher_logps`` (rlsd, sdpo) or ``teacher_contrast`` (rlcsd); see `TeacherOptions`.
         strategies: all of these, built and tried by `build_strategies`, in their place.
         cut: ``by_rank``: each rank cuts its rows into optimizer steps, as TRL does; ``over_all_ranks``: the same rows
-            are in each step on any number of ranks.
+            are in each step on any number of ranks, where each rank's share of them is whole.
         speed: the same update for less time: `trainer.step.options.Speed`. Without it all is done as TRL does it.
         engine: vLLM's policy is compared with the trained one after each weight sync: `Engine`; ``None`` = it is not.
         evaluation: how held-out rows are answered: `Evaluation`.
@@ -168,12 +168,12 @@ class RLVRTrainer(GRPOTrainer):
             )
         self.strategies = strategies
         if args is not None:
-            check_combination(args, self.strategies, speed, cut, drop_in=drop_in)
+            check_combination(args, self.strategies, speed, drop_in=drop_in)
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         if speed.staleness:
             self.vllm_importance_sampling_correction = False  # π_old are vLLM's own: there is nothing to correct
         if args is None:
-            check_combination(self.args, self.strategies, speed, cut, drop_in=drop_in)
+            check_combination(self.args, self.strategies, speed, drop_in=drop_in)
         self.num_iterations *= (
             self.strategies.schedule.num_passes
         )  # TRL trains a rollout batch so many times, pass by pass
@@ -810,8 +810,6 @@ def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         if speed.shared_prompts is not False
         else None,
         is_sharded=ranks.sharded,
-        has_positions=hasattr(trainer.train_dataset, "__len__"),
-        same_names=tuple(name for name, count in Counter(trainer.reward_func_names).items() if count > 1),
         turn_columns=frozenset[str]().union(*turn_columns)
         if environments and len(turn_columns) == len(environments)
         else None,

@@ -63,36 +63,16 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"args": {"entropy_coef": 0.1}, "strategies": LOPTI},
         {"args": {"entropy_coef": 0.1}},
     ),
-    "cut-over-all-ranks": (
-        {"args": {"steps_per_generation": 3, "gradient_accumulation_steps": 2}, "cut": "over_all_ranks"},
-        {"args": {"steps_per_generation": 4, "gradient_accumulation_steps": 2}, "cut": "over_all_ranks"},
-    ),
     "fp16-on-a-cpu": ({"args": {"fp16": True}}, {"args": {"bf16": True}}),
     "passes-of-a-router": ({"strategies": LOPTI, **ROUTER}, ROUTER),
-    "chosen-prompts": (
-        {"strategies": {"prompt_sampler": "dynamic"}, "loaded": Loaded(own_generation="rollout_func")},
-        {"strategies": {"prompt_sampler": "dynamic"}, **IN_TURNS},
-    ),
-    "names-of-functions": (
-        {"has_decodings": True, "loaded": Loaded(same_names=("<lambda>",))},
-        {"loaded": Loaded(same_names=("<lambda>",))},
-    ),
     "images": (
         {"strategies": {"prompt_sampler": "dynamic"}, "loaded": Loaded(image_column="image")},
         {"strategies": {"prompt_sampler": "difficulty"}, "loaded": Loaded(image_column="image")},  # one round
     ),
     "common-noise": ({"speed": Speed(common_random_numbers=True)}, {"speed": COMMON}),
-    "common-noise-of-a-rollout-function": (
-        {"speed": COMMON, "loaded": Loaded(own_generation="rollout_func")},
-        {"speed": COMMON, **IN_TURNS},
-    ),
     "entropies-of-an-engine": (
         {"args": VLLM, "strategies": {"token_weight": "top_entropy"}, "speed": STALE},
         {"args": VLLM, "strategies": {"token_weight": "adv_reweight"}, "speed": STALE},
-    ),
-    "rows-ahead": (
-        {"speed": STALE, "loaded": Loaded(has_positions=False)},
-        {"loaded": Loaded(has_positions=False)},
     ),
     "plain-turns": ({"strategies": IBPO, **IN_TURNS}, IN_TURNS),
 }
