@@ -22,9 +22,9 @@ ABOVE = {
 """Room → what lies above it, which it must not import."""
 HEAVY = {"torch", "trl", "transformers", "accelerate", "peft", "datasets"}
 FILES = sorted(path for folder in ("trainer", "rewards") for path in (ROOT / folder).rglob("*.py"))
-STRATEGIES = [path for path in FILES if "algorithms" in path.parts]
-REWARDS = [path for path in FILES if "rewards" in path.parts]
-TRAINER = [path for path in FILES if "trainer" in path.parts]
+STRATEGIES = [path for path in FILES if "algorithms" in path.relative_to(ROOT).parts]
+REWARDS = [path for path in FILES if "rewards" in path.relative_to(ROOT).parts]
+TRAINER = [path for path in FILES if "trainer" in path.relative_to(ROOT).parts]
 
 
 def named(path: Path) -> str:

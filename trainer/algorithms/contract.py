@@ -24,19 +24,19 @@ PROMPT_SAMPLER = "prompt_sampler"
 
 SIGNALS: dict[str, dict[str, str]] = {
     ADVANTAGE: {
-        "rewards": "(N,) weighted sum over the reward functions; NaN = the completion was not judged",
+        "rewards": "(N,) weighted sum over the reward functions; NaN = the completion was not scored",
         "group_size": "int, responses to one prompt",
-        "rewards_per_function": "(N, F) before the sum; NaN = unjudged by that function",
+        "rewards_per_function": "(N, F) before the sum; NaN = not scored by that function",
         "reward_weights": "(F,) what each function weighs in the sum",
-        "correct": "(N,) 1 right, 0 wrong, NaN unjudged: the verifiers' verdict, with a reward's noise",
+        "correct": "(N,) 1 right, 0 wrong, NaN unscored: the verifiers' verdict, with a reward's noise",
         "lengths": "(N,) int, tokens that the loss counts",
         "completion_ids": "(N, T) int, padded with the padding token",
         "mask": "(N, T) int, 1 where the loss counts the token",
         "old_logps": "(N, T) log π_old of the sampled tokens, of the trainer's own model at the sampling temperature",
         "entropies": "(N, T) entropy of π_old at each position, nats",
         "sum_pi_squared": "(N, T) Σ_v π_old(v)² over the vocabulary at each position; a pass of its own",
-        "teacher_logps": "(N, T) log π_old of the same tokens behind a prompt that shows the reference; one pass more",
-        "teacher_contrast": "(N, T) log of their ratio behind a right sibling's and behind wrong ones' responses, 0 "
+        "teacher_logps": "(N, T) log π_old of the same tokens under a prompt that shows the reference; one pass more",
+        "teacher_contrast": "(N, T) log of their ratio after a right sibling's and after wrong ones' responses, 0 "
         "without siblings; five passes more",
         "sequence_weights": "(N,) what the configured loss multiplies every token of the trajectory by",
         "turns": "(N, T) int, the assistant turn of the token, from 0; −1 where a tool inserted it, and on padding",
@@ -47,16 +47,16 @@ SIGNALS: dict[str, dict[str, str]] = {
     },
     TOKEN_WEIGHT: {
         "probs": "(B, T) π_old of the sampled tokens, at the sampling temperature",
-        "advantages": "(B, T) of the tokens; unjudged rows 0",
+        "advantages": "(B, T) of the tokens; unscored rows 0",
         "mask": "(B, T) int, 1 where the loss counts the token",
         "old_logps": "(B, T) log π_old",
-        "teacher_logps": "(B, T) log π_old of the same tokens behind a prompt that shows the reference; one pass more",
-        "teacher_contrast": "(B, T) log of their ratio behind a right sibling's and behind wrong ones' responses, 0 "
+        "teacher_logps": "(B, T) log π_old of the same tokens under a prompt that shows the reference; one pass more",
+        "teacher_contrast": "(B, T) log of their ratio after a right sibling's and after wrong ones' responses, 0 "
         "without siblings; five passes more",
         "entropies": "(B, T) entropy of π_old at each position, nats",
         "completion_ids": "(B, T) int",
         "groups": "(B,) int, the same number for the responses to one prompt",
-        "judged": "(B,) bool, False where the completion was not judged",
+        "judged": "(B,) bool, False where the completion was not scored",
         "row_keys": "(B,) int64, the row's own number in the run, whatever it holds: what to draw from (`row_draws`)",
         "step": "int, optimizer steps done",
         "max_steps": "int, optimizer steps of the run",
@@ -65,12 +65,12 @@ SIGNALS: dict[str, dict[str, str]] = {
         "logps": "(B, T) log π of the current pass, detached",
         "old_logps": "(B, T) log π_old",
         "log_ratio": "(B, T) log π − log π_old, exactly 0 in the first update of a rollout batch",
-        "advantages": "(B, T) of the tokens before token weights; unjudged rows 0",
+        "advantages": "(B, T) of the tokens before token weights; unscored rows 0",
         "mask": "(B, T) int, 1 where the loss counts the token",
         "entropies": "(B, T) entropy of π_old at each position, nats",
         "completion_ids": "(B, T) int",
         "groups": "(B,) int, the same number for the responses to one prompt",
-        "judged": "(B,) bool, False where the completion was not judged",
+        "judged": "(B,) bool, False where the completion was not scored",
         "step": "int, optimizer steps done",
         "max_steps": "int, optimizer steps of the run",
     },
@@ -93,10 +93,8 @@ TURN_COLUMNS = ("turn_rewards", "state_keys")
 """Signals of an estimator that a reward function of the environment logs: for each row a list, one entry a turn.
 
 A turn is what the policy wrote up to a tool's answer, or up to the end: the final answer is one too. An entry of
-``turn_rewards`` is a number, ``None`` = 0; of ``state_keys`` a text, ``None`` = not known. Turns for which a list has
-no entry, or a row no list (``None``), were paid 0, in a state that is not known. The outcome is `rewards` and stands in
-no turn's entry; an estimator that needs the whole reward of a turn adds it to the last one
-(`trainer.algorithms.turns.turn_returns`).
+``turn_rewards`` is a number, ``None`` = 0; of ``state_keys`` a text, ``None`` = not known. A turn without an entry was
+paid 0, in a state that is not known. The outcome is `rewards`, in no turn's entry (see `turns.turn_returns`).
 """
 
 REQUIRED: dict[str, tuple[str, ...]] = {
@@ -125,10 +123,7 @@ Strategy = TypeVar("Strategy", bound=Callable[..., Any])
 def own_copy(value: Any) -> Any:
     """``value`` for one part alone, which may write into it: nothing that it does to it reaches anybody else.
 
-    Signals are shared: the mask is the loss's own, the rewards' weights are the trainer's. A part that wrote into them
-    (``old_logps.exp_()``, ``mask[:, 2:] = 0``) would change what is trained without a word, and no counter sees it all:
-    a write through ``.numpy()`` or ``.data`` counts nowhere. Tensors of numbers a token are copied in next to no time
-    beside a forward pass, which has as many numbers for each word of the vocabulary.
+    Signals are shared: a part that wrote into one (``mask[:, 2:] = 0``) would silently change what is trained.
     """
     return value.clone() if isinstance(value, Tensor) else deepcopy(value)
 

@@ -43,23 +43,10 @@ def divergences(logps: Float[Tensor, "B T"], ref_logps: Float[Tensor, "B T"]) ->
 
     Unbiased and never negative (k3 of J. Schulman, "Approximating KL divergence", 2020; TRL's ``kl`` without bias
     correction). Tokens sampled from an older policy bias it, as they do TRL's, and where the policy has moved far its
-    tail is heavy: one token that π makes rare and π_ref does not can outweigh all others. `expected_divergences` has
-    neither fault, and costs the whole distributions.
+    tail is heavy: one token that π makes rare and π_ref does not can outweigh all others.
     """
     log_ratio = ref_logps - logps
     return log_ratio.exp() - log_ratio - 1
-
-
-def expected_divergences(
-    distributions: Float[Tensor, "B T V"], ref_distributions: Float[Tensor, "B T V"]
-) -> Float[Tensor, "B T"]:
-    """``Σ_v π(v) (log π(v) − log π_ref(v))`` of log-probabilities: KL(π ‖ π_ref) at each position, in nats.
-
-    Nothing is sampled but what was written before (Amini et al., "Better Estimation of the Kullback–Leibler Divergence
-    Between Language Models", arXiv 2504.10637, their Rao–Blackwellised estimator). A token of probability 0 adds 0.
-    """
-    terms = distributions.exp() * (distributions - ref_distributions)
-    return torch.where(distributions.isneginf(), 0.0, terms).sum(-1)
 
 
 _LARGEST_LOG_WEIGHT = 300.0

@@ -8,7 +8,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
-from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
+from evenkeel.rewards.registry import Found, Kind, PartError
 from evenkeel.trainer.algorithms.contract import (
     ADVANTAGE,
     COEFFICIENT,
@@ -23,19 +23,6 @@ from evenkeel.trainer.algorithms.contract import (
     own_copy,
     traits_of,
 )
-
-__all__ = [
-    "KINDS",
-    "PartError",
-    "PartSpec",
-    "Strategy",
-    "built_in",
-    "collected",
-    "find_strategy",
-    "signal_listing",
-    "strategy_listing",
-    "strategy_table",
-]
 
 _PACKAGES = {
     ADVANTAGE: "advantages",
@@ -101,8 +88,7 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
     found = KINDS[kind].find(spec)
     target = found.target
     if not callable(target):
-        what = f"{kind} {found.label!r} is a {type(target).__name__}, not a function, so it cannot be called."
-        raise PartError(what, code="not-a-function")
+        raise PartError(f"{kind} {found.label!r} is a {type(target).__name__}, not a function.", code="not-a-function")
     is_class = inspect.isclass(target)
     called: Callable[..., Any] = target.__call__ if is_class else target
     parameters = [p for p in inspect.signature(called).parameters.values() if not (is_class and p.name == "self")]
@@ -113,20 +99,17 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
     signals = [p for p in parameters if p.name in SIGNALS[kind]]
     columns = [p for p in parameters if p not in signals and _is_column(kind, found, p)]
     rest = [p for p in parameters if p not in signals and p not in columns]
-    if is_class:
-        if rest:
-            what = f"{kind} {found.label!r}: __call__ takes {rest[0].name}; options belong into __init__."
-            raise PartError(what, code="option-of-call")
-        rest = list(inspect.signature(target).parameters.values())
+    if is_class and rest:
+        what = f"{kind} {found.label!r}: __call__ takes {rest[0].name}; options belong into __init__."
+        raise PartError(what, code="option-of-call")
+    rest = list(inspect.signature(target).parameters.values()) if is_class else rest
     options = KINDS[kind].checked_options(found, rest, target.__init__ if is_class else target)
-    function = _instance(kind, found.label, target, options) if is_class else target
-    names = frozenset(p.name for p in signals)
     return Strategy(
         kind=kind,
         name=found.label,
-        function=function,
+        function=_instance(kind, found.label, target, options) if is_class else target,
         options={} if is_class else options,
-        signals=names,
+        signals=frozenset(p.name for p in signals),
         columns=tuple(p.name for p in columns),
         traits=traits_of(target),
     )
@@ -157,16 +140,12 @@ def _paragraph(lines: list[str], start: str) -> str:
 def _instance(kind: str, label: str, target: Callable[..., Any], options: Mapping[str, Any]) -> Callable[..., Any]:
     missing = [name for name in ("state_dict", "load_state_dict") if not hasattr(target, name)]
     if missing:
-        raise PartError(
-            f"{kind} {label!r} is a class without {' and '.join(missing)}, so a resumed run would lose its state. "
-            "Write both, or a plain function where nothing is remembered.",
-            code="state-not-saved",
-        )
+        what = f"{kind} {label!r} is a class without {' and '.join(missing)}: a resumed run would lose its state."
+        raise PartError(f"{what} Write them, or a function.", code="state-not-saved")
     try:
-        made: Callable[..., Any] = target(**options)
+        return target(**options)
     except ValueError as error:
         raise PartError(f"{kind} {label!r}: {error}", code="option-not-accepted") from error
-    return made
 
 
 def _is_column(kind: str, found: Found, parameter: inspect.Parameter) -> bool:
@@ -176,24 +155,15 @@ def _is_column(kind: str, found: Found, parameter: inspect.Parameter) -> bool:
 
 
 def _check_signature(kind: str, found: Found, parameters: list[inspect.Parameter]) -> None:
-    names = ", ".join(SIGNALS[kind]) or "nothing"
     starred = [p.name for p in parameters if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     if starred:
-        raise PartError(
-            f"{kind} {found.label!r} takes *{starred[0]}, so neither its signals nor its options can be checked. "
-            f"Name each argument. The trainer provides: {names}.",
-            code="unnamed-arguments",
-        )
+        what = f"{kind} {found.label!r} takes *{starred[0]}. Name each argument."
+        raise PartError(f"{what} Signals: {', '.join(SIGNALS[kind])}.", code="unnamed-arguments")
     given = {p.name for p in parameters}
     needed = REQUIRED[kind] or [*SIGNALS[kind]][:1] * given.isdisjoint(SIGNALS[kind])
-    missing = [name for name in needed if name not in given]
-    if missing:
-        raise PartError(
-            f"{kind} {found.label!r} takes ({', '.join(p.name for p in parameters)}), and without {missing[0]} it has "
-            f"nothing to estimate from. Write def {found.label.split(':')[-1]}({', '.join(needed)}, *, …). "
-            f"The trainer provides: {names}.",
-            code="missing-signal",
-        )
+    if missing := [name for name in needed if name not in given]:
+        what = f"{kind} {found.label!r} does not take {', '.join(missing)}."
+        raise PartError(f"{what} Signals: {', '.join(SIGNALS[kind])}.", code="missing-signal")
 
 
 @cache
@@ -217,23 +187,23 @@ COLUMNS = ("kind", "name", "what", "source", "evidence")
 
 def strategy_listing() -> str:
     """`strategy_table` in Markdown: one line a strategy, by kind and name."""
-    rows = [[row[column] for column in COLUMNS] for row in strategy_table()]
-    cells = [[kind, f"`{name}`", *(_inline(text) for text in texts)] for kind, name, *texts in rows]
-    lines = [list(COLUMNS), ["---"] * len(COLUMNS), *cells]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    rows = [row | {"name": f"`{row['name']}`"} for row in strategy_table()]
+    cells = [[_inline(row[column]) for column in COLUMNS] for row in rows]
+    return _markdown([list(COLUMNS), ["---"] * len(COLUMNS), *cells])
 
 
 def signal_listing() -> str:
     """`SIGNALS` as Markdown: a table for each kind of strategy that may name some."""
     tables = []
     for kind, signals in SIGNALS.items():
-        if signals:
-            article = "an" if kind == ADVANTAGE else "a"
-            rows = [f"| `{name}` | {meaning} |" for name, meaning in signals.items()]
-            tables.append(
-                "\n".join([f"| signal of {article} {kind.replace('_', ' ')} | shape and meaning |", "|---|---|", *rows])
-            )
+        head = f"signal of {'an' if kind == ADVANTAGE else 'a'} {kind.replace('_', ' ')}"
+        rows = [[f"`{name}`", meaning] for name, meaning in signals.items()]
+        tables += [_markdown([[head, "shape and meaning"], ["---"] * 2, *rows])] if signals else []
     return "\n\n".join(tables)
+
+
+def _markdown(lines: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _inline(text: str) -> str:

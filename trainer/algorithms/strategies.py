@@ -102,35 +102,36 @@ def build_strategies(
     """The strategies that the specifications (`PartSpec`) name; ``keep_groups`` ``None`` = what their traits ask for.
 
     Raises:
-        PartError: one cannot be found, built or used, ``keep_groups`` is less than one of them needs, or ``revision``
-            is given though nothing names its columns, or is not given though something does, or ``teacher`` has
-            options of a signal that nothing names.
+        PartError: one cannot be found, built or used; ``keep_groups`` is less than one of them needs; ``revision`` or
+            ``teacher`` is missing, or is given though nothing asks for it.
     """
     estimator = None if advantage is None else tried(find_estimator(advantage))
     chosen = tried(find_strategy(TOKEN_WEIGHT, token_weight))
     weight = None if chosen.function is built_in(TOKEN_WEIGHT)["uniform"] else chosen
     factor = None if coefficient is None else tried(find_strategy(COEFFICIENT, coefficient))
-    part = find_strategy(UPDATE_SCHEDULE, update_schedule)
-    parts = [p for p in (estimator, weight, factor) if p is not None]
-    revised = _revised(estimator, revision)
-    kept = _kept([*parts, part], keep_groups)
-    sampler = _sampler(prompt_sampler, estimator)
-    shown = _teacher(parts, teacher)
-    return Strategies(estimator, weight, factor, part, tried_schedule(part), kept, revised, sampler, shown)
+    schedule = find_strategy(UPDATE_SCHEDULE, update_schedule)
+    parts = [part for part in (estimator, weight, factor) if part is not None]
+    return Strategies(
+        advantage=estimator,
+        token_weight=weight,
+        coefficient=factor,
+        update_schedule=schedule,
+        schedule=tried_schedule(schedule),
+        keep_groups=_kept([*parts, schedule], keep_groups),
+        revision=_revised(estimator, revision),
+        prompt_sampler=_sampler(prompt_sampler, estimator),
+        teacher=_teacher(parts, teacher),
+    )
 
 
 def _teacher(parts: list[Strategy], asked: Mapping[str, Any] | TeacherOptions | None) -> TeacherOptions | None:
     taught = {signal for signal in TAUGHT if any(signal in part.signals for part in parts)}
     options = asked if isinstance(asked, TeacherOptions) else TeacherOptions(**(asked or {}))
-    for signal, names in TAUGHT.items():
-        unused = ", ".join(sorted(names & options.model_fields_set))
-        if signal not in taught and (unused or (asked is not None and not taught)):
-            raise PartError(
-                f"teacher{unused and f' ({unused})'} is given, but no strategy names {signal}, so it would "
-                "score nothing. Leave it out, or write token_weight: rlsd or advantage: sdpo for teacher_logps, "
-                "token_weight: rlcsd for teacher_contrast.",
-                code="unused-teacher",
-            )
+    unused = {name for signal, names in TAUGHT.items() if signal not in taught for name in names}
+    if asked is not None and (not taught or unused & options.model_fields_set):
+        what = f"teacher ({', '.join(sorted(options.model_fields_set))}) is given, but no strategy asks for all of it."
+        instead = "Leave it out, or write token_weight: rlsd or rlcsd, or advantage: sdpo."
+        raise PartError(f"{what} {instead}", code="unused-teacher")
     return options if taught else None
 
 
@@ -139,32 +140,22 @@ def _sampler(asked: Any, estimator: Strategy | None) -> Strategy | None:
     if type(found.function) is built_in(PROMPT_SAMPLER)["uniform"]:
         return None
     if max_rounds(found) > 1 and estimator is not None and estimator.traits.trains_dead_groups:
-        raise PartError(
-            f"prompt_sampler {found.name!r} generates again for groups of equal rewards, but advantage "
-            f"{estimator.name!r} trains these too: what is thrown away would have been of use. "
-            "Leave prompt_sampler out, or choose an estimator with a baseline.",
-            code="sampler-without-baseline",
-        )
+        what = f"prompt_sampler {found.name!r} throws away groups that advantage {estimator.name!r} trains."
+        raise PartError(f"{what} Leave one of them out.", code="sampler-without-baseline")
     return found
 
 
 def _revised(
     estimator: Strategy | None, revision: Mapping[str, Any] | RevisionOptions | None
 ) -> RevisionOptions | None:
-    wanted = [name for name in ([] if estimator is None else estimator.columns) if name in REVISION_COLUMNS]
-    name = "None (TRL's own)" if estimator is None else repr(estimator.name)
+    wanted = estimator is not None and not REVISION_COLUMNS.keys().isdisjoint(estimator.columns)
+    name = "null" if estimator is None else estimator.name
     if wanted and revision is None:
-        raise PartError(
-            f"advantage {name} asks for {' and '.join(wanted)}, which a revision of wrong answers leaves, and none is "
-            "configured. Write algorithm: {revision: {references: 3}}, or choose another estimator.",
-            code="missing-revision",
-        )
+        what = f"advantage {name!r} needs revisions. Write algorithm: {{revision: {{references: 3}}}}."
+        raise PartError(what, code="missing-revision")
     if revision is not None and not wanted:
-        raise PartError(
-            f"revision is given, but advantage {name} names none of its columns ({', '.join(REVISION_COLUMNS)}), so "
-            "every wrong answer would be generated again for nothing. Leave it out, or write advantage: ibpo.",
-            code="unused-revision",
-        )
+        what = f"revision is given, but advantage {name!r} uses none. Leave it out, or write advantage: ibpo."
+        raise PartError(what, code="unused-revision")
     return revision if revision is None or isinstance(revision, RevisionOptions) else RevisionOptions(**revision)
 
 
@@ -172,11 +163,7 @@ def _kept(parts: list[Strategy], asked: Any) -> KeepGroups:
     if asked is not None and asked not in _RANKS:
         raise PartError(f"keep_groups = {asked!r} is not one of {', '.join(_RANKS)}.", code="unknown-word")
     needed = max((part.traits.needs_whole_groups or _RANKS[0] for part in parts), key=_RANKS.index, default=_RANKS[0])
-    if asked is not None and needed == "forward" and asked != "forward":
-        culprit = next(part for part in parts if part.traits.needs_whole_groups == "forward")
-        raise PartError(
-            f"keep_groups = {asked!r}, but {culprit.kind} {culprit.name!r} computes over the whole group in each "
-            "forward pass, so it would see a part of it only. Leave keep_groups out, or write forward.",
-            code="group-cut-in-forward",
-        )
+    if asked not in (None, "forward") and needed == "forward":
+        what = f"keep_groups = {asked!r}, but a strategy computes over whole groups in each forward pass."
+        raise PartError(f"{what} Leave keep_groups out.", code="group-cut-in-forward")
     return needed if asked is None else asked

@@ -18,13 +18,7 @@ from torch import Tensor
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, TOKEN_WEIGHT, Traits, UpdateSchedule
 from evenkeel.trainer.algorithms.registry import Strategy
-from evenkeel.trainer.algorithms.results import (
-    checked_advantages,
-    checked_coefficients,
-    checked_prompts,
-    checked_token_weights,
-    max_rounds,
-)
+from evenkeel.trainer.algorithms.results import checked_advantages, checked_factors, checked_prompts
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
 
@@ -35,10 +29,9 @@ STEPS, MAX_STEPS = (0, 500, 999), 1000
 
 
 def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
-    """Three groups of four responses of up to six tokens: one mixed with an unjudged row, one dead, one mixed.
+    """All signals at optimizer step ``step`` of three groups: one mixed with an unscored row, one dead, one mixed.
 
-    The longest have two turns: a tool inserted their third token. The turns of a group begin in the same states.
-    All signals of all kinds, at optimizer step ``step``; the rows of a forward pass are those of the whole batch.
+    Each has four responses of up to six tokens. The longest have two turns: a tool inserted their third token.
     """
     nan = float("nan")
     generator = torch.Generator().manual_seed(0)
@@ -114,31 +107,20 @@ def coefficient_under_noise(strategy: Strategy, num_tokens: int, noise: float) -
     """
     rows = 16 * 8
     exact = torch.full((rows, num_tokens), -1.0)
-    scored = exact - noise * torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
+    noisy = exact - noise * torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
     mask = torch.ones_like(exact, dtype=torch.long)
+    sources = {"entropies": torch.ones_like(exact), "completion_ids": mask, "groups": torch.arange(rows) // 8}
+    sources |= {"advantages": torch.tensor([1.0, -1.0]).repeat(rows // 2), "judged": torch.ones(rows) > 0}
 
     def mean(old_logps: Tensor) -> float:
         signals = token_signals(
-            logps=exact,
-            old_logps=old_logps,
-            teacher_logps=old_logps,
-            teacher_contrast=torch.zeros_like(old_logps),
-            advantages=torch.tensor([1.0, -1.0]).repeat(rows // 2),
-            mask=mask,
-            entropies=torch.ones_like(exact),
-            completion_ids=mask,
-            groups=torch.arange(rows) // 8,
-            judged=torch.ones(rows, dtype=torch.bool),
-            row_keys=row_keys(rows, 0),
-            step=STEPS[0],
-            max_steps=MAX_STEPS,
+            logps=exact, old_logps=old_logps, mask=mask, step=STEPS[0], max_steps=MAX_STEPS, **sources
         )
-        result = _untouched(strategy)(signals)
-        return checked_coefficients(strategy, result, mask, "under noise").mean().item()
+        return checked_factors(strategy, _untouched(strategy)(signals), mask, "under noise").mean().item()
 
     with _random_streams_kept(strategy):
         without = mean(exact)
-        return mean(scored) / without if without else 1.0
+        return mean(noisy) / without if without else 1.0
 
 
 def separable(strategy: Strategy, rows: int) -> bool:
@@ -167,30 +149,20 @@ def tried_schedule(strategy: Strategy) -> UpdateSchedule:
     Raises:
         PartError: it makes no schedule, fails on the example, or trains a token twice, never, or though it is masked.
     """
-    schedule = _called(strategy, {})
-    num_passes = getattr(schedule, "num_passes", None)
-    name = f"{strategy.kind} {strategy.name!r}"
-    if not isinstance(num_passes, int) or num_passes < 1 or not callable(getattr(schedule, "select", None)):
-        raise PartError(
-            f"{name} breaks its contract: it returned {schedule!r}. "
-            "Return evenkeel.trainer.algorithms.contract.UpdateSchedule(num_passes, select)."
-        )
-    signals = tiny_example()
+    signals, name = tiny_example(), f"{strategy.kind} {strategy.name!r}"
     probs, mask, keys = (signals[name] for name in ("probs", "mask", "row_keys"))
+    schedule: UpdateSchedule = _called(strategy, {})
 
     def all_passes() -> Tensor:
-        return torch.stack([schedule.kept(probs, mask, index, keys).long() for index in range(num_passes)])
+        passes = range(schedule.num_passes)
+        return torch.stack([schedule.kept(probs, mask, index, keys).long() for index in passes])
 
-    with _failures_named(strategy, WHERE), _random_streams_kept(replace(strategy, traits=Traits())):
+    with _failures_named(strategy), _random_streams_kept(replace(strategy, traits=Traits())):
         kept, again = all_passes(), all_passes()
-    times = kept.sum(0)
-    if bool((times != mask).any()):
-        raise PartError(
-            f"{name} breaks its contract: its {num_passes} passes train some token {int(times.max())} times or a "
-            "masked one. Let select return, over all passes, every token of the mask exactly once."
-        )
+    if not torch.equal(kept.sum(0), mask):
+        raise PartError(f"{name}: its passes do not train every token of the mask exactly once. Let select do that.")
     if not torch.equal(kept, again):
-        raise PartError(f"{name} selected other tokens for the same pass {WHERE}. {_REPEAT}")
+        raise PartError(f"{name} selected other tokens for the same pass. {_REPEAT}")
     return schedule
 
 
@@ -202,8 +174,8 @@ def tried_sampler(strategy: Strategy) -> Strategy:
     """
     if not strategy.has_state:
         raise PartError(
-            f"{strategy.kind} {strategy.name!r} is a function without state, so a resumed run would start its walk "
-            "again. Write a class with __call__(self, count, num_prompts, seed), state_dict and load_state_dict."
+            f"{strategy.kind} {strategy.name!r} is a function: a resumed run would begin its walk again. Write a class "
+            "with __call__(self, count, num_prompts, seed), state_dict and load_state_dict."
         )
     undeclared = replace(strategy, traits=Traits())  # all processes must choose alike, whatever it says of itself
 
@@ -219,7 +191,6 @@ def tried_sampler(strategy: Strategy) -> Strategy:
     trial = _untouched(strategy)
     with _random_streams_kept(undeclared):
         _check_repeats(undeclared, trial, chosen(trial), chosen)
-    max_rounds(strategy)
     return strategy
 
 
@@ -232,31 +203,24 @@ def _examples(strategy: Strategy) -> Iterator[dict[str, Any]]:
     """The tiny example at every step at which ``strategy`` may do something else, with a column for each it names."""
     for step in STEPS if strategy.signals & {"step", "max_steps"} else STEPS[:1]:
         signals = tiny_example(step)
-        absent = [column for column in strategy.columns if column not in signals]
-        yield signals | {column: torch.zeros(len(signals["rewards"])) for column in absent}
-
-
-def _where(signals: dict[str, Any]) -> str:
-    step = signals.get("step", 0)
-    return f"{WHERE} at step {step} of {MAX_STEPS}" if step else WHERE
+        yield dict.fromkeys(strategy.columns, torch.zeros(len(signals["rewards"]))) | signals
 
 
 def _called(strategy: Strategy, signals: dict[str, Any]) -> Any:
-    with _failures_named(strategy, _where(signals)):
+    with _failures_named(strategy):
         return strategy(signals)
 
 
 def _checked(strategy: Strategy, signals: dict[str, Any]) -> Tensor:
     """The result for ``signals``, which keeps the contract of its kind."""
-    result, where = _called(strategy, signals), _where(signals)
+    result, where = _called(strategy, signals), f"{WHERE} at step {signals['step']} of {MAX_STEPS}"
     if strategy.kind == ADVANTAGE:
         return checked_advantages(strategy, result, signals["rewards"], GROUP_SIZE, NUM_TOKENS, where)
-    check = checked_token_weights if strategy.kind == TOKEN_WEIGHT else checked_coefficients
-    return check(strategy, result, signals["mask"], where)
+    return checked_factors(strategy, result, signals["mask"], where)
 
 
 @contextmanager
-def _failures_named(strategy: Strategy, where: str) -> Iterator[None]:
+def _failures_named(strategy: Strategy) -> Iterator[None]:
     """Let what is raised inside be a `PartError` that names the part."""
     try:
         yield
@@ -264,7 +228,7 @@ def _failures_named(strategy: Strategy, where: str) -> Iterator[None]:
         raise
     except Exception as error:
         message = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        raise PartError(f"{strategy.kind} {strategy.name!r} failed {where}: {message}") from error
+        raise PartError(f"{strategy.kind} {strategy.name!r} failed {WHERE}: {message}") from error
 
 
 @contextmanager
@@ -281,16 +245,12 @@ def _random_streams_kept(strategy: Strategy) -> Iterator[None]:
         torch.set_rng_state(torchs)
         np.random.set_state(numpys)
     if moved and not strategy.traits.draws_at_random:
-        raise PartError(
-            f"{strategy.kind} {strategy.name!r} draws from the global random stream of torch or numpy, or seeds it: "
-            f"completions are drawn from the same one. {_REPEAT}"
-        )
+        raise PartError(f"{strategy.kind} {strategy.name!r} draws from torch's or numpy's global stream. {_REPEAT}")
 
 
 _REPEAT = (
-    "Draw from row_draws(row_keys, mask, seed), or from a generator made of an option `seed`; an estimator, weight or "
-    "coefficient that is to draw differently each time declares @traits(draws_at_random=True). What is remembered "
-    "belongs in a class with state_dict and load_state_dict."
+    "Draw from row_draws(row_keys, mask, seed), or declare @traits(draws_at_random=True). What is remembered belongs "
+    "in a class with state_dict and load_state_dict."
 )
 
 
@@ -303,10 +263,7 @@ def _check_repeats(strategy: Strategy, used: Strategy, first: Any, call: Callabl
     if strategy.traits.draws_at_random:
         return
     if not (_equal(first, call(_untouched(strategy))) and _equal(call(used), call(resumed))):
-        raise PartError(
-            f"{strategy.kind} {strategy.name!r} returned different results for the same signals {WHERE}: it draws at "
-            f"random, or goes by something that its checkpoint would not keep. {_REPEAT}"
-        )
+        raise PartError(f"{strategy.kind} {strategy.name!r} returned other results for the same signals. {_REPEAT}")
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -317,10 +274,9 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _restored(strategy: Strategy, used: Strategy) -> Strategy:
     """``strategy`` with the state of ``used``, by way of a file, as when a run is resumed."""
-    restored, function = _untouched(strategy), used.function
-    with _failures_named(strategy, "when its state was saved and read back"):
-        buffer = io.BytesIO()
-        torch.save(function.state_dict(), buffer)  # type: ignore[attr-defined]
+    restored, buffer = _untouched(strategy), io.BytesIO()
+    with _failures_named(strategy):
+        torch.save(used.function.state_dict(), buffer)  # type: ignore[attr-defined]
         buffer.seek(0)
         restored.function.load_state_dict(torch.load(buffer, weights_only=True))  # type: ignore[attr-defined]
     return restored
@@ -339,8 +295,6 @@ def _check_groups_apart(strategy: Strategy, signals: dict[str, Any], result: Ten
         found = _checked(_untouched(strategy), changed)
         if found.shape != result.shape or not torch.allclose(found[others], result[others], 1e-5, 1e-6, equal_nan=True):
             raise PartError(
-                f"{strategy.kind} {strategy.name!r} gives the responses to one prompt other advantages when another "
-                f"prompt's responses change {_where(signals)}. A group's rows are adjacent: view(-1, group_size) has a "
-                "group in each row, view(group_size, -1) mixes them. If it is meant (a mean or std over the batch), "
-                "declare @traits(depends_on_other_groups=True)."
+                f"{strategy.kind} {strategy.name!r} changes with another prompt's responses. A group's rows are "
+                "adjacent: write view(-1, group_size), or declare @traits(depends_on_other_groups=True)."
             )

@@ -14,13 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.results import (
-    Suspect,
-    checked_advantages,
-    checked_coefficients,
-    checked_token_weights,
-    raised_at_once,
-)
+from evenkeel.trainer.algorithms.registry import Strategy
+from evenkeel.trainer.algorithms.results import Suspect, checked_advantages, checked_factors, raised_at_once
 from evenkeel.trainer.algorithms.strategies import Strategies
 
 
@@ -83,11 +78,11 @@ def token_factors(
         suspect: what is to be made of a weight or coefficient that breaks its contract.
 
     Raises:
-        PartError: a result breaks its contract (see `checked_token_weights`, `checked_coefficients`).
+        PartError: a result breaks its contract (see `checked_factors`).
     """
-    mask, weight, coefficient = signals["mask"], strategies.token_weight, strategies.coefficient
-    return TokenFactors(
-        None if weight is None else checked_token_weights(weight, weight(signals), mask, where, suspect),
-        keep,
-        None if coefficient is None else checked_coefficients(coefficient, coefficient(signals), mask, where, suspect),
-    )
+    mask = signals["mask"]
+
+    def factor(part: Strategy | None) -> Tensor | None:
+        return None if part is None else checked_factors(part, part(signals), mask, where, suspect)
+
+    return TokenFactors(factor(strategies.token_weight), keep, factor(strategies.coefficient))

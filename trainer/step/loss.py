@@ -15,7 +15,7 @@ from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms import update
 from evenkeel.trainer.algorithms.contract import COEFFICIENT, TOKEN_WEIGHT
 from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
-from evenkeel.trainer.algorithms.results import checked_coefficients
+from evenkeel.trainer.algorithms.results import checked_factors
 from evenkeel.trainer.algorithms.signals import token_signals
 from evenkeel.trainer.step.metrics import (
     Means,
@@ -260,7 +260,7 @@ class Loss:
         if part is None or part.has_state or part.traits.draws_at_random:
             return
         as_scored = {**signals, "old_logps": scored, "log_ratio": signals["logps"] - scored}
-        found = checked_coefficients(part, part(as_scored), signals["mask"], position.where, lambda *_: None)
+        found = checked_factors(part, part(as_scored), signals["mask"], position.where, lambda *_: None)
         self.means.add(_COEFFICIENT, (sizes * found).sum(), (sizes * coefficients).sum())
 
     @torch.no_grad()

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Sampler
 from transformers import GenerationConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from trl import GRPOConfig, GRPOTrainer
 
-from evenkeel.trainer.algorithms.registry import PartSpec
+from evenkeel.rewards.registry import PartSpec
 from evenkeel.trainer.algorithms.revisions import RevisionOptions
 from evenkeel.trainer.algorithms.strategies import KeepGroups, Strategies, build_strategies
 from evenkeel.trainer.algorithms.teachers import TeacherOptions

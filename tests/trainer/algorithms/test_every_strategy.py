@@ -13,7 +13,7 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
 from evenkeel.trainer.algorithms.registry import Strategy, built_in, find_strategy
-from evenkeel.trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
+from evenkeel.trainer.algorithms.results import checked_advantages, checked_factors
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.trial import tried, tried_schedule
 from evenkeel.trainer.algorithms.turns import turn_numbers
@@ -132,13 +132,11 @@ def an_estimator_keeps_its_contract_and_knows_no_order(name: str, signals: dict[
 
 
 def a_weight_or_coefficient_keeps_its_contract(kind: str, name: str, signals: dict[str, Any]) -> None:
-    checked = checked_token_weights if kind == TOKEN_WEIGHT else checked_coefficients
     strategy = fresh(kind, name, signals)
     with torch.no_grad():
         first, again = strategy(signals), fresh(kind, name, signals)(signals)
-    assert torch.equal(
-        checked(strategy, first, signals["mask"], "in a test"), checked(strategy, again, signals["mask"], "")
-    )
+    mask = signals["mask"]
+    assert torch.equal(checked_factors(strategy, first, mask, ""), checked_factors(strategy, again, mask, ""))
     assert not first.requires_grad
     turned = torch.arange(len(first)).view(-1, GROUP_SIZE).flip(0)[:, [2, 0, 3, 1]].flatten()
     other = fresh(kind, name, signals)(permuted(signals, turned))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms import advantages
 from evenkeel.trainer.algorithms.contract import (
     ADVANTAGE,
@@ -15,7 +16,7 @@ from evenkeel.trainer.algorithms.contract import (
     TOKEN_WEIGHT,
     UPDATE_SCHEDULE,
 )
-from evenkeel.trainer.algorithms.registry import KINDS, PartError, Strategy, built_in, find_strategy
+from evenkeel.trainer.algorithms.registry import KINDS, Strategy, built_in, find_strategy
 from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 
 
@@ -109,9 +110,9 @@ def test_what_is_no_function_is_refused():
         (
             "def part(group_size, lengths): ...",
             "missing-signal",
-            ["(group_size, lengths)", "def part(rewards, *, …)"],
+            ["take rewards"],
         ),
-        ("class part:\n    def __call__(self, rewards): ...", "state-not-saved", ["state_dict and load_state_dict"]),
+        ("class part:\n    def __call__(self, rewards): ...", "state-not-saved", ["without state_dict"]),
         ("def part(rewards, group_size, **options): ...", "unnamed-arguments", ["*options", "completion_ids"]),
     ],
 )
@@ -144,8 +145,8 @@ def fails(rewards, group_size):
 @pytest.mark.parametrize(
     ("function", "fragments"),
     [
-        (scaled_to_zero, ["must come out as NaN", "Use nanmean"]),
-        (infinite, ["an advantage is infinite"]),
+        (scaled_to_zero, ["response 2 with reward nan has the advantage 0"]),
+        (infinite, ["has the advantage inf"]),
         (wrong_shape, ["it returned (4,)", "(12,) or (12, 6)"]),
         (no_tensor, ["it returned list"]),
         (fails, ["failed on a tiny example: RuntimeError: out of ideas"]),
@@ -182,11 +183,11 @@ SCHEDULES = """
 @pytest.mark.parametrize(
     ("name", "fragment"),
     [
-        ("everything_twice", "its 2 passes train some token 2 times"),
-        ("half_of_it", "every token of the mask exactly once"),
-        ("padding_too", "or a masked one"),
-        ("no_pass", "Return evenkeel.trainer.algorithms.contract.UpdateSchedule(num_passes, select)"),
-        ("no_schedule", "it returned 2"),
+        ("everything_twice", "exactly once"),
+        ("half_of_it", "exactly once"),
+        ("padding_too", "exactly once"),
+        ("no_pass", "failed on a tiny example"),
+        ("no_schedule", "failed on a tiny example: AttributeError"),
         ("select_fails", "failed on a tiny example: TypeError"),
     ],
 )

@@ -45,7 +45,7 @@ def transposed(rewards, group_size):
 
 
 def test_an_estimator_that_looks_at_other_groups_says_so(monkeypatch):
-    refused(ADVANTAGE, transposed, "another prompt's responses", "depends_on_other_groups=True")
+    refused(ADVANTAGE, transposed, "depends_on_other_groups=True")
     monkeypatch.setattr(transposed, "traits", Traits(depends_on_other_groups=True), raising=False)
     assert accepted(ADVANTAGE, transposed).traits.depends_on_other_groups
 
@@ -56,7 +56,7 @@ def test_exactly_the_built_in_estimators_that_look_at_the_batch_say_so(monkeypat
     assert set(declared) == looking
     for name, function in declared.items():
         monkeypatch.setattr(function, "traits", replace(traits_of(function), depends_on_other_groups=False))
-        refused(ADVANTAGE, name, "another prompt's responses")
+        refused(ADVANTAGE, name, "depends_on_other_groups=True")
 
 
 class PerBatch:
@@ -139,7 +139,7 @@ class ForgetsToSave(OfEarlierBatches):
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_what_is_remembered_is_in_the_state(kind, part):
-    refused(kind, part, "different results for the same signals", "state_dict and load_state_dict")
+    refused(kind, part, "state_dict and load_state_dict")
 
 
 class Walk:
@@ -167,7 +167,7 @@ class AnyPrompts(Walk):
 
 def test_a_sampler_goes_on_from_its_state_and_chooses_alike_on_all_processes():
     assert accepted(PROMPT_SAMPLER, Walk).name == "Walk"
-    refused(PROMPT_SAMPLER, AnyPrompts, "an option `seed`")
+    refused(PROMPT_SAMPLER, AnyPrompts, "row_draws")
 
 
 # What begins behind the first step
@@ -180,7 +180,7 @@ def negative_late(probs, step, max_steps):
 @pytest.mark.parametrize(
     ("kind", "part", "fragments"),
     [
-        (TOKEN_WEIGHT, negative_late, ["at step 999 of 1000", "negative or not finite"]),
+        (TOKEN_WEIGHT, negative_late, ["at step 999 of 1000", "-0.099"]),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

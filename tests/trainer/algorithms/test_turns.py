@@ -9,7 +9,7 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
 from evenkeel.trainer.algorithms.registry import find_strategy
-from evenkeel.trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
+from evenkeel.trainer.algorithms.results import checked_advantages, checked_factors
 from evenkeel.trainer.algorithms.trial import tried_schedule
 from evenkeel.trainer.algorithms.turns import of_tokens, turn_column, turn_numbers, turn_returns
 from tests.trainer.algorithms.test_every_strategy import GROUP_SIZE, LONGEST, batches, fresh, names
@@ -116,8 +116,7 @@ def applied(kind: str, name: str, signals: dict[str, Any]) -> Tensor:
     if kind == ADVANTAGE:
         result = checked_advantages(strategy, result, signals["rewards"], GROUP_SIZE, mask.shape[1], "in a test")
         return result if result.dim() == 2 else result[:, None].expand(mask.shape)
-    checked = checked_token_weights if kind == TOKEN_WEIGHT else checked_coefficients
-    return checked(strategy, result, mask, "in a test")
+    return checked_factors(strategy, result, mask, "in a test")
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)

@@ -89,8 +89,8 @@ def later_infinite(logps: Tensor, step: int) -> Tensor:
 @pytest.mark.parametrize(
     ("strategies", "message"),
     [
-        ({"token_weight": later_nan}, r"token_weight 'later_nan' .* at optimizer step 1: .*e\.g\. nan at row 0"),
-        ({"advantage": later_unjudged}, r"advantage 'later_unjudged' .* step 1: NaN marks .*response 0 with reward"),
+        ({"token_weight": later_nan}, r"token_weight 'later_nan' .* at optimizer step 1: nan at row 0"),
+        ({"advantage": later_unjudged}, r"advantage 'later_unjudged' .* step 1: response 0 with reward"),
         (
             {"coefficient": later_infinite, "loss_type": "cispo"},
             r"coefficient 'later_infinite' .* step 1: .*inf at row",
