@@ -231,7 +231,7 @@ class Experiment:
             engine=(config.vllm or VLLMSection()).options,
             evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
             **self.environment_arguments,
-            guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, print_line),
+            guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults),
         )
         silence(trainer)
         for adapter in getattr(trainer.model, "peft_config", {}).values():

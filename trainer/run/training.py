@@ -12,7 +12,6 @@ from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.processes import (
     FAILED,
     STOPPED,
-    STOPPED_WITHOUT_CHECKPOINT,
     is_lost_connection,
     print_line,
     stoppable_after_training,
@@ -65,23 +64,20 @@ def run_trainer(
             "the packages that manifest.json names, or rename it: --resume auto then takes an older one.",
             code="resume",
         ) from error
-    disk = trainer.parts.disk
     stoppable_after_training(run / f"checkpoint-{trainer.state.global_step}")
-    step, is_saved = trainer.state.global_step, disk.left_out != trainer.state.global_step
-    if is_saved and not stop.stopped and not idle.ended:
+    step = trainer.state.global_step
+    if not stop.stopped and not idle.ended:
         if is_main:
             report(trainer, config, run)
         return 0
     finish_wandb()  # its output must not be the last
-    if is_main and not is_saved:
-        print_line(f"The run ended at step {step} without a checkpoint of it. When there is room: --resume auto.")
-    elif is_main and stop.stopped:
+    if is_main and stop.stopped:
         print(f"Stopped at step {step} with a checkpoint. To resume, with the same launcher:")
         print(f"  evenkeel train {resume_command} --resume {run}")
     elif is_main:
         print_line(idle.message())
     if stop.stopped:
-        return STOPPED if is_saved else STOPPED_WITHOUT_CHECKPOINT
+        return STOPPED
     return FAILED
 
 

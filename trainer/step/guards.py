@@ -1,17 +1,12 @@
 """What ends a run although nothing is wrong with its settings: non-finite losses, full disks, exhausted memory.
 
-- A loss or gradient that is not finite is seen before the optimizer steps, kept with its batch, and left out.
-  transformers logs such a loss as the mean of those before it and lets the optimizer step: the weights become NaN, the
-  next checkpoint holds them, and a resume starts from them.
-- A checkpoint that does not fit on its disk is left out with a message; the older one stays, and training goes on.
-  transformers stops with half a checkpoint in place, and the steps since the whole one are lost.
-- Where memory runs out, the message names the phase and the setting that makes that phase smaller.
+A loss or gradient that is not finite is seen before the optimizer steps, kept with its batch, and left out.
+transformers lets the optimizer step: the weights become NaN, and the next checkpoint holds them.
 """
 
 import errno
 import math
 import random
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,7 +29,7 @@ class FaultError(RuntimeError):
     """What ends a run although nothing is wrong with its settings: the message says what was kept and what to do.
 
     Attributes:
-        code: the kind of fault: ``not-finite``, ``out-of-memory``, ``engine-disagreement``, ``provenance``.
+        code: ``not-finite``, ``out-of-memory``, ``full-disk``, ``engine-disagreement``, ``provenance``.
         of_one_rank: the other ranks know nothing of it.
     """
 
@@ -63,12 +58,11 @@ class FaultGuard:
     """An optimizer step with a non-finite loss or gradient norm does not happen.
 
     Its batch, losses, norm, seed and random states go to ``<folder>/step-<N>/rank-<R>.pt``, N the step that was not
-    made (from 1), and the weights beside it where the run stops, unless ranks share them. Then the gradients are
-    deleted, so that the optimizer has nothing to do; up to ``max_skipped`` times, after which `FaultError` is raised on
-    all ranks, before anything is saved; a resumed run continues the count.
+    made (from 1), with the weights where the run stops, unless ranks share them. Then the gradients are deleted; up to
+    ``max_skipped`` times, after which `FaultError` is raised on all ranks; a resumed run continues the count.
 
-    Under fp16 the loss scaler itself skips a step whose norm overflows: there only the loss
-    counts. Under DeepSpeed the engine has made its step when the norm is known: every fault stops the run.
+    Under fp16 the loss scaler itself skips a step whose norm overflows: there only the loss counts. Under DeepSpeed
+    the engine has made its step when the norm is known: every fault stops the run.
 
     Args:
         counts: how many steps were left out, under `SKIPPED`, also before the run was resumed.
@@ -136,11 +130,9 @@ class FaultGuard:
             if not (self.step_is_made or self.ranks.sharded):  # there a rank holds a part of them
                 save_weights(str(folder / "weights"))
             raise FaultError(
-                f"Optimizer step {position.step + 1} is not finite: losses {', '.join(f'{x:g}' for x in fault.losses)} "
-                f"of this rank's micro-batches, gradient norm {fault.norm:g}; {skipped} such steps were left out "
-                f"before. Its batch and random states are in {folder}. Resume from the last checkpoint with a lower "
-                "trl.learning_rate or trl.max_grad_norm, or leave a few out (stopping.skip_faults; not under "
-                "DeepSpeed, which has made the step by then)."
+                f"Optimizer step {position.step + 1} is not finite: losses {[*map('{:g}'.format, fault.losses)]}, "
+                f"gradient norm {fault.norm:g}; {skipped} such steps were left out before. Its batch is in {folder}. "
+                "Resume with a lower trl.learning_rate or trl.max_grad_norm, or write stopping.skip_faults."
             )
         self.counts[SKIPPED] += 1
         return float(self.counts[SKIPPED])
@@ -155,9 +147,8 @@ class FaultGuard:
         bad = [name for name, weight in weights if weight.is_floating_point() and not weight.isfinite().all()]
         if self.ranks.any(bool(bad)):
             raise FaultError(
-                f"After optimizer step {position.step} {len(bad)} of this rank's weights ({', '.join(bad[:3])}) hold "
-                "values that are not finite, although every loss and gradient norm was: the steps were too large for "
-                "their type. This checkpoint is not written; resume from the one before with a lower trl.learning_rate."
+                f"After optimizer step {position.step} {len(bad)} of this rank's weights ({', '.join(bad[:3])}) "
+                "are not finite, so this checkpoint is not written. Resume with a lower trl.learning_rate."
             )
 
 
@@ -189,76 +180,31 @@ def is_full(error: BaseException | None) -> bool:
     return False
 
 
-class DiskGuard:
-    """Leaves out checkpoints that a full disk or quota does not take: what was written of one is deleted.
-
-    All ranks decide alike. transformers deletes old checkpoints as the last part of saving one: a run sets
-    ``save_total_limit`` aside and deletes them when the new one is whole.
-
-    Args:
-        saves_together: every rank writes its part of the weights and the optimizer, and waits for the others
-            (DeepSpeed, FSDP).
-
-    Attributes:
-        left_out: the step whose checkpoint was left out last.
-    """
-
-    def __init__(self, ranks: Ranks, report: Callable[[str], None], *, saves_together: bool) -> None:
-        self.ranks, self.report, self.saves_together = ranks, report, saves_together
-        self.left_out: int | None = None
-        self._unwritten: Exception | None = None
-        self._is_saving = False
-
-    def save(self, save: Callable[[], None], folder: Path, step: int) -> None:
-        """Call ``save``, which writes the checkpoint ``folder``; all ranks do."""
-        self._unwritten, self._is_saving = None, True
-        try:
-            save()
-        except Exception as error:
-            if not is_full(error):
-                raise
-            self._unwritten = error
-        finally:
-            self._is_saving = False
-        if not self.ranks.any(self._unwritten is not None):
-            return
-        self.left_out = step
-        if self.ranks.is_main:
-            shutil.rmtree(folder, ignore_errors=True)
-            free = shutil.disk_usage(folder.parent).free
-            self.report(
-                f"{folder.name} was not saved: its disk is full ({self._unwritten or 'on another rank'}); "
-                f"{free:,} bytes are free in {folder.parent} without it. Training goes on to the next save. Make room: "
-                "trl.save_total_limit: 1 keeps the fewest checkpoints, and still takes room for two."
-            )
-        self.ranks.accelerator.wait_for_everyone()
-
-    def written(self, save: Callable[..., None], *positional: Any, **keywords: Any) -> None:
-        """Call ``save``, which writes a part of a checkpoint; a full disk is remembered alone: the other ranks are on
-        their way to the next collective."""
-        if not self._is_saving:
-            save(*positional, **keywords)
-            return
-        if self._unwritten is not None and not self.saves_together:
-            return
-        try:
-            save(*positional, **keywords)
-        except Exception as error:
-            if not is_full(error):
-                raise
-            self._unwritten = error
+@contextmanager
+def full_disk_explained(folder: Path) -> Iterator[None]:
+    """Inside, where the disk of the checkpoint ``folder`` is full, a `FaultError` of this rank."""
+    try:
+        yield
+    except Exception as error:
+        if not is_full(error):
+            raise
+        raise FaultError(
+            f"{folder} is not whole, its disk is full: {error}. Delete it and make room, then --resume auto.",
+            code="full-disk",
+            of_one_rank=True,
+        ) from error
 
 
 _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory")
-_ROWS = "trl.per_device_train_batch_size (the optimizer's batch, algorithm.sequences_per_update, stays as it is)"
+_ROWS = "trl.per_device_train_batch_size"
 _SMALLER = {
     "generation": "algorithm.prompts_per_rollout, trl.max_completion_length, trl.vllm_gpu_memory_utilization",
-    "reward functions": "algorithm.prompts_per_rollout, and look at what your own verifier keeps",
+    "reward functions": "algorithm.prompts_per_rollout",
     "scoring of the rollout batch": f"{_ROWS}, trl.max_completion_length",
-    "forward and backward pass": f"{_ROWS}, speed.tokens_per_microbatch; or write trl.gradient_checkpointing: true",
-    "optimizer step": "trl.optim (adamw_8bit); or divide it (configs/accelerate/zero2.yaml), or train model.lora",
+    "forward and backward pass": f"{_ROWS}, speed.tokens_per_microbatch, or write trl.gradient_checkpointing: true",
+    "optimizer step": "trl.optim (adamw_8bit), or train model.lora or with configs/accelerate/zero2.yaml",
     "evaluation": "evaluation.batch_size",
-    "preparation": "the model; or divide it (configs/accelerate/zero3.yaml), or train model.lora",
+    "preparation": "the model, or train model.lora or with configs/accelerate/zero3.yaml",
 }
 """Phase → which settings make it smaller."""
 
@@ -281,8 +227,7 @@ def memory_errors_explained(ranks: Ranks, phases: Phases, position: Callable[[],
         reason, doing = (str(error).strip() or type(error).__name__).splitlines()[0][:300], phases.doing
         raise FaultError(
             f"Out of memory in the {doing} at optimizer step {position().step + 1} (rank {ranks.index} on "
-            f"{ranks.device}): {reason} Lower {_SMALLER[doing]}. The evaluation's may change on --resume; a run with "
-            "the others changed starts from the beginning.",
+            f"{ranks.device}): {reason} Lower {_SMALLER[doing]}.",
             code="out-of-memory",
             of_one_rank=True,
         ) from error

@@ -1,7 +1,6 @@
 """What `RLVRTrainer` can be asked for beside its strategies, and the counts of batches and steps that follow."""
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -113,13 +112,11 @@ class Guards:
     """
 
     fault_folder: Path
-    """Where batches with a fault, and messages, are kept."""
+    """Where batches with a fault are kept."""
     seed: int = 0
     """Of the run, for what is kept."""
     max_skipped: int = 0
     """How many optimizer steps with a non-finite loss or gradient may be left out."""
-    report: Callable[[str], None] = warnings.warn
-    """Shows a message to the user."""
 
 
 @dataclass(frozen=True)

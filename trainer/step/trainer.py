@@ -52,7 +52,7 @@ from evenkeel.trainer.step.generation import (
     fitted,
     preallocated_cache,
 )
-from evenkeel.trainer.step.guards import DiskGuard, FaultGuard, memory_errors_explained
+from evenkeel.trainer.step.guards import FaultGuard, full_disk_explained, memory_errors_explained
 from evenkeel.trainer.step.judging import Judging
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.microbatches import (
@@ -580,17 +580,9 @@ class RLVRTrainer(GRPOTrainer):
     # 6. Checkpoints
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        if (disk := self.parts.disk) is None:
-            self._save_whole_checkpoint(model, trial)
-            return
-        save = partial(self._save_whole_checkpoint, model, trial)
-        disk.save(save, self._checkpoint_folder(trial), self.state.global_step)
-
-    def _save_whole_checkpoint(self, model: Any, trial: Any) -> None:
         self._finish_pending()
         if (faults := self.parts.faults) is not None:
             faults.check_weights(self.model, self._position)
-        # gathered from all ranks here: a full disk may take one of them elsewhere below
         states = self.parts.checkpoint.agreed_states()
         measured = LogState(
             {name: list(map(float, values)) for name, values in self._metrics["train"].items()},
@@ -599,22 +591,15 @@ class RLVRTrainer(GRPOTrainer):
             self._total_loss_scalar,
             self._globalstep_last_logged,
         )
-        queue, folder = self.parts.lag.packed(), self._checkpoint_folder(trial)
+        queue = self.parts.lag.packed()
         content = self.parts.checkpoint.content(states, measured, queue)
-        super()._save_checkpoint(model, trial)
-        if queue:
-            self._write_unless_full(self.parts.checkpoint.write_queue, folder, queue)
-        if self.accelerator.is_main_process:
-            self._write_unless_full(torch.save, content, folder / checkpoint.FILE)
-
-    def save_model(self, *positional: Any, **keywords: Any) -> None:
-        self._write_unless_full(super().save_model, *positional, **keywords)
-
-    def _save_optimizer_and_scheduler(self, *positional: Any, **keywords: Any) -> None:
-        self._write_unless_full(super()._save_optimizer_and_scheduler, *positional, **keywords)
-
-    def _save_rng_state(self, *positional: Any, **keywords: Any) -> None:
-        self._write_unless_full(super()._save_rng_state, *positional, **keywords)
+        folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
+        with nullcontext() if faults is None else full_disk_explained(folder):
+            super()._save_checkpoint(model, trial)
+            if queue:
+                self.parts.checkpoint.write_queue(folder, queue)
+            if self.accelerator.is_main_process:
+                torch.save(content, folder / checkpoint.FILE)
 
     def create_model_card(self, *positional: Any, **keywords: Any) -> None:
         """TRL's; none in a run that is watched: it knows no local base model and no result (`export` writes one)."""
@@ -648,15 +633,6 @@ class RLVRTrainer(GRPOTrainer):
         self._tr_loss = torch.tensor(logged.loss, device=self._tr_loss.device)
         self._total_loss_scalar = logged.total_loss
         self._globalstep_last_logged = logged.last_logged
-
-    def _checkpoint_folder(self, trial: Any) -> Path:
-        return Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
-
-    def _write_unless_full(self, save: Callable[..., None], *positional: Any, **keywords: Any) -> None:
-        """Write a part of a checkpoint. Once the disk is full the remaining parts are skipped, and all ranks decide
-        together that this checkpoint is left out."""
-        disk = self.parts.disk
-        (save if disk is None else partial(disk.written, save))(*positional, **keywords)
 
     # 7. What callers read
 
@@ -699,7 +675,7 @@ class Parts:
 
     Attributes:
         choices: what of `SWITCHES` is taken.
-        common_noise, row_keys, teacher, revisions, engine_check, faults, disk: ``None`` where they were not asked for.
+        common_noise, row_keys, teacher, revisions, engine_check, faults: ``None`` where they were not asked for.
     """
 
     def __init__(
@@ -709,7 +685,6 @@ class Parts:
         config = model.config.get_text_config()
         functions = dict(zip(trainer.reward_func_names, trainer.reward_funcs, strict=True))
         wants_keys = any(getattr(function, "wants_row_keys", False) for function in trainer.reward_funcs)
-        deepspeed, fsdp = trainer.is_deepspeed_enabled, trainer.is_fsdp_enabled
         self.ranks, self.schedule, self.choices = ranks, setup.schedule, setup.choices
         self.phases, self.lag, self.checkpoint = Phases(), Lag(setup), Checkpoint(strategies.all, ranks)
         counts = self.checkpoint.counts
@@ -731,11 +706,10 @@ class Parts:
         self.revisions = None if strategies.revision is None else Revisions(strategies.revision, setup)
         self.advantages, self.recorder = Advantages(setup), Recorder(setup)
         self.held_out = HeldOut(setup, evaluation, functions)
-        self.faults = self.disk = None
+        self.faults = None
         if guards is not None:
-            scaled = getattr(trainer.accelerator, "scaler", None) is not None
-            self.faults = FaultGuard(guards, ranks, counts, norm_is_scaled=scaled, step_is_made=deepspeed)
-            self.disk = DiskGuard(ranks, guards.report, saves_together=deepspeed or fsdp)
+            scaled, made = getattr(trainer.accelerator, "scaler", None) is not None, trainer.is_deepspeed_enabled
+            self.faults = FaultGuard(guards, ranks, counts, norm_is_scaled=scaled, step_is_made=made)
         self.loss = Loss(setup)
 
     def begin_training(self) -> None:

@@ -1,6 +1,7 @@
 """A loss or gradient that is not finite never reaches the weights: kept, left out, or the end of the run."""
 
 import math
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from safetensors.torch import load_file
 from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.step.guards import SKIPPED, FaultError
+from evenkeel.trainer.step.guards import SKIPPED, FaultError, is_full
 from evenkeel.trainer.step.options import Guards
 
 
@@ -123,3 +124,25 @@ def test_a_step_that_is_left_out_is_in_no_mean_of_the_log_line(tiny_model: Path,
     assert line["faults/skipped"] == 1.0
     for name in ("grad_share/q1", "token_prob/frac_q1"):
         assert math.isfinite(line[name])
+
+
+def test_a_full_disk_ends_the_run_at_its_checkpoint(tiny_model: Path, tmp_path: Path):
+    """At step 2 the kernel lets no file grow beyond 40 kB, as a quota would; the weights take more."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    class Limited(Guarded):
+        def save_model(self, *positional: Any, **keywords: Any) -> None:
+            if self.state.global_step == 2:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, most))
+            super().save_model(*positional, **keywords)
+
+    try:
+        with pytest.raises(FaultError, match="checkpoint-2 is not whole, its disk is full") as raised:
+            trained(tiny_model, tmp_path, {}, 0, trainer_class=Limited, save_strategy="steps", save_steps=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    assert (raised.value.code, (tmp_path / "checkpoint-1" / "evenkeel.pt").exists()) == ("full-disk", True)
+    with pytest.raises(RuntimeError) as torchs:
+        torch.save(torch.zeros(1 << 20), "/dev/full")
+    assert is_full(torchs.value)
+    assert not is_full(ValueError("shape mismatch"))
