@@ -21,34 +21,6 @@ def probability_bins(
     return torch.stack([low & ~high for low, high in pairwise(reached)], dim=-1)
 
 
-def probability_changes(
-    old_logps: Float[Tensor, "B T"],
-    logps: Float[Tensor, "B T"],
-    mask: Int[Tensor, "B T"],
-    edges: tuple[float, ...] = QUARTERS,
-) -> tuple[Float[Tensor, "bins"], Int[Tensor, "bins"]]:
-    """``Σ (π − π_old)`` over the tokens of each bin of π_old, and how many there are.
-
-    Which tokens an update makes likelier: those that the policy was sure of have no room above, and rare ones move
-    with the others through the softmax, whatever their own advantage (arXiv 2505.12929 explains its two remedies by
-    such interference). In units of probability.
-    """
-    old = old_logps.exp()
-    bins = probability_bins(old, mask, edges)
-    return torch.where(bins, (logps.exp() - old).unsqueeze(-1), 0.0).sum((0, 1)), bins.sum((0, 1))
-
-
-def divergences(logps: Float[Tensor, "B T"], ref_logps: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """``π_ref/π − log(π_ref/π) − 1`` of each token, in nats: its mean over samples of π is KL(π ‖ π_ref).
-
-    Unbiased and never negative (k3 of J. Schulman, "Approximating KL divergence", 2020; TRL's ``kl`` without bias
-    correction). Tokens sampled from an older policy bias it, as they do TRL's, and where the policy has moved far its
-    tail is heavy: one token that π makes rare and π_ref does not can outweigh all others.
-    """
-    log_ratio = ref_logps - logps
-    return log_ratio.exp() - log_ratio - 1
-
-
 _LARGEST_LOG_WEIGHT = 300.0
 """The sum of squares of so large weights is still finite in float64."""
 
@@ -77,8 +49,7 @@ def uniform_groups(
 ) -> tuple[Bool[Tensor, "groups"], Bool[Tensor, "groups"]]:
     """Groups in which every judged response is right, and in which every one is wrong; without a verdict neither.
 
-    ``correct`` is 1, 0 or NaN = unjudged. Under a 0/1 reward both kinds have no advantage: how far the policy moves on
-    them (`divergences`) is a side effect of the other groups' updates, the "learning tax" of arXiv 2604.13088.
+    ``correct`` is 1, 0 or NaN = unscored. Under a 0/1 reward both kinds have no advantage.
     """
     groups = correct.view(-1, group_size)
     judged = ~groups.isnan()

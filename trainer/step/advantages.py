@@ -76,13 +76,8 @@ class Advantages:
 
     def write_labels(self, rollout: Rollout, signals: Signals) -> Tensor:
         """Give each row of the batch its `group_labels`; returned are the shared prefixes of all ranks' rows (N,)."""
-        labels = group_labels(
-            signals,
-            self.strategies.advantage,
-            outcomes=self.args.beta != 0.0,
-            seed=self.args.seed,
-            rollout_number=rollout.position.rollout,
-        )
+        seed, number = self.args.seed, rollout.position.rollout
+        labels = group_labels(signals, self.strategies.advantage, seed=seed, rollout_number=number)
         ids = rollout.batch["completion_ids"]
         rollout.batch |= {name: self.ranks.own_rows(values, ids) for name, values in labels.items()}
         return labels["shared_prefix"]

@@ -20,14 +20,11 @@ from evenkeel.trainer.algorithms.signals import token_signals
 from evenkeel.trainer.step.metrics import (
     Means,
     SharedPrefixMeter,
-    add_drift,
     add_lag,
     add_token_metrics,
-    metrics_over_all_passes,
     over_all_microbatches,
 )
 from evenkeel.trainer.step.microbatches import kept_tokens
-from evenkeel.trainer.step.options import NOTABLE_CHANGE
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.setup import Batch, Position, Setup
 
@@ -93,7 +90,6 @@ class Loss:
             for signal, kind in (("log_ratio", COEFFICIENT), ("old_logps", COEFFICIENT), ("old_logps", TOKEN_WEIGHT))
         )
         self._old_logps: Tensor | None = None  # of this rank's rollout batch; of its last row, padding, 0
-        self._has_warned = False
 
     def begin_training(self) -> None:
         """Forget what was suspected in an optimizer step that was not finished."""
@@ -144,7 +140,6 @@ class Loss:
                 self._old_logps[-1] = 0.0
             batch["old_per_token_logps"] = self._old_logps[place] if is_updated else batch["logps"]
         batch["advantages"] = self._token_advantages(batch, mask, position, None if is_updated else scored)
-        add_drift(self.means, batch, mask, is_updated=is_updated)
         if self.lags:
             add_lag(self.means, batch["logps"] - batch["old_per_token_logps"], mask)
         if (scale := batch.get("row_scale")) is not None:
@@ -165,13 +160,10 @@ class Loss:
             self._checks.raise_first()
         if self.strategies.coefficient is not None:
             metrics.pop("cispo_clip_ratio", None)  # of a cap that has been undone
-        if "keep" in batch and self.args.beta != 0.0:
-            corrected = self.args.use_bias_correction_kl
-            metrics_over_all_passes(metrics, self.means, batch, bias_corrected_kl=corrected)
         if "loss_scale" not in batch:  # TRL's own micro-batch
             return loss
         by_sequence = self.args.importance_sampling_level == "sequence" and batch["advantages"].dim() == 1
-        over_all_microbatches(metrics, self.means, batch, by_sequence=by_sequence, ends_step=is_last)
+        over_all_microbatches(metrics, self.means, batch, by_sequence=by_sequence)
         return loss * batch["loss_scale"]
 
     @contextmanager
@@ -186,19 +178,8 @@ class Loss:
             self.means, self.shared_prefixes, self._old_logps = before
 
     def read(self) -> dict[str, float]:
-        """The means since the last log line, a collective; a warning, once, where rounding changes the coefficient."""
-        found, part = self.means.read(self.ranks.accelerator), self.strategies.coefficient
-        scale = found.get(_COEFFICIENT, 1.0)
-        if part is not None and abs(scale - 1) > NOTABLE_CHANGE and not self._has_warned:
-            self._has_warned = True
-            self.ranks.warn(
-                f"Rounding alone would make coefficient {part.name!r} {scale:.3g} times as large on average: log π in "
-                f"the first training pass and in the pass that scored π_old differ by {found[_NOISE]:.2g} a token, "
-                "though the weights are the same. The first pass therefore takes π_old from itself; the later "
-                "optimizer steps of a rollout batch train as with another learning rate. Write a coefficient's "
-                "geometric form, train each rollout batch in one optimizer step, or compute in float32."
-            )
-        return found
+        """The means since the last log line; a collective."""
+        return self.means.read(self.ranks.accelerator)
 
     def _select_pass(self, batch: Batch, pass_index: int) -> None:
         """Note in ``batch`` which of its tokens the current pass trains."""

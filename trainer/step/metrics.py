@@ -1,7 +1,7 @@
 """What is measured of a step. Sums stay on the device and are reduced over the ranks once, when they are logged."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from itertools import islice
 from typing import Any
 
@@ -11,11 +11,12 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms import diagnostics, drift
 from evenkeel.trainer.algorithms.groups import dead_groups
+from evenkeel.trainer.step.rollout import loss_mask
 
 _CLIPPED = frozenset({"cispo_clip_ratio"} | {f"clip_ratio/{name}_mean" for name in ("low", "high", "region")})
 _TOKEN_MEANS = frozenset({"entropy", "kl", "vespo/phi_seq_mean"}) | _CLIPPED
 """What TRL logs as a mean over the tokens of a micro-batch of all ranks."""
-_EXTREMES: dict[str, Callable[[Iterable[float]], float]] = {"clip_ratio/low_min": min, "clip_ratio/high_max": max}
+_EXTREMES = ("clip_ratio/low_min", "clip_ratio/high_max")
 """What TRL logs of the rows of a micro-batch of all ranks."""
 
 AREA = "completions/"
@@ -32,8 +33,6 @@ class Means:
         """Name → (total, count); ``<name>*`` → the sizes of a whole's parts; ``<name>²`` → `drift.weight_sums`."""
         self._largest: dict[str, Tensor] = {}
         """Name → the largest value; ``-<name>`` → minus the smallest."""
-        self.extremes: dict[str, float] = {}
-        """Name → the smallest or largest of the optimizer step so far, NaN before there is one."""
 
     def add(self, name: str, total: Tensor, count: Tensor | float) -> None:
         """Add ``total`` over ``count`` things."""
@@ -75,7 +74,7 @@ class Means:
     def copy(self) -> "Means":
         """What was added so far, apart from what will be."""
         made = Means()
-        made._sums, made._largest, made.extremes = dict(self._sums), dict(self._largest), dict(self.extremes)
+        made._sums, made._largest = dict(self._sums), dict(self._largest)
         return made
 
     def state_dict(self) -> dict[str, dict[str, Tensor]]:
@@ -194,19 +193,6 @@ def add_token_metrics(means: Means, probs: Tensor, advantages: Tensor, mask: Ten
     means.add_shares("grad_share/q", diagnostics.gradient_shares(probs, per_token, mask))
 
 
-def add_drift(means: Means, batch: Mapping[str, Any], mask: Tensor, *, is_updated: bool) -> None:
-    """Where the policy has moved: by π_old once it is updated, and from the reference on groups that teach nothing."""
-    logps = batch["logps"]
-    if is_updated and "old_per_token_logps" in batch:
-        changes, counts = drift.probability_changes(batch["old_per_token_logps"], logps, mask)
-        for index, (change, count) in enumerate(zip(changes, counts, strict=True)):
-            means.add(f"token_prob/change_q{index + 1}", change, count)
-    if "ref_per_token_logps" in batch and "all_right" in batch:
-        divergences = drift.divergences(logps, batch["ref_per_token_logps"])
-        for kind in ("all_right", "all_wrong"):
-            means.add_tokens(f"drift/kl_{kind}", divergences, mask * batch[kind][:, None])
-
-
 def add_lag(means: Means, log_ratio: Tensor, mask: Tensor) -> None:
     """How far the policy has moved from the one that wrote the rows: ``log_ratio`` is log π − log π_old (B, T)."""
     counted = mask.bool()
@@ -217,45 +203,17 @@ def add_lag(means: Means, log_ratio: Tensor, mask: Tensor) -> None:
     means.add_largest("lag/ratio/max", torch.where(counted, log_ratio.exp(), 0.0).max())
 
 
-def metrics_over_all_passes(
-    metrics: Mapping[str, list[float]], means: Means, batch: dict[str, Any], *, bias_corrected_kl: bool
-) -> None:
-    """Replace TRL's newest ``entropy``, ``kl`` and clip shares, of one pass's tokens, by those over all tokens.
-
-    Under a KL term a pass narrows the loss's mask, and with it what TRL averages over. A token is clipped in its own
-    pass only; its share is of all tokens.
-    """
-    mask, kept = batch["all_passes_mask"], batch["keep"]
-    log_ratio = batch["ref_per_token_logps"] - batch["logps"]
-    divergence = log_ratio.exp() - log_ratio - 1
-    if bias_corrected_kl:
-        divergence = divergence * (batch["logps"] - batch["old_per_token_logps"]).exp()
-    for name, values in {"entropy": batch["entropies"], "kl": divergence}.items():
-        metrics[name].pop()
-        means.add_tokens(name, values, mask)
-    for name in [name for name in metrics if name.startswith("clip_ratio/") and name.endswith("_mean")]:
-        means.add(name, metrics[name].pop() * (kept & mask.bool()).sum(), mask.sum())
-
-
 def over_all_microbatches(
-    metrics: MutableMapping[str, list[float]],
-    means: Means,
-    batch: Mapping[str, Any],
-    *,
-    by_sequence: bool,
-    ends_step: bool,
+    metrics: MutableMapping[str, list[float]], means: Means, batch: Mapping[str, Any], *, by_sequence: bool
 ) -> None:
     """Replace TRL's newest numbers on a planned micro-batch by such as do not depend on how rows were cut.
 
-    TRL logs the mean over micro-batches, whatever each holds; planned ones hold very different numbers of tokens. So
-    means become one over the tokens (``by_sequence``: clip shares over the responses) of all micro-batches, and
-    ``clip_ratio/low_min`` and ``high_max`` those of all responses of the optimizer step. A response that was left out
-    (advantage 0 under β = 0), or the part of one that a pass cut off, clips nothing and counts as such; ``entropy`` is
-    of what was computed, the responses that are trained, and absent where there are none.
+    TRL logs the mean over micro-batches, and planned ones hold very different numbers of tokens. So means become one
+    over the tokens (``by_sequence``: clip shares over the responses) of all micro-batches; ``clip_ratio/low_min`` and
+    ``high_max`` go. A response that was left out (advantage 0 under β = 0) clips nothing and counts as such;
+    ``entropy`` is of the responses that are trained, and absent where there are none.
     """
-    mask = batch["completion_mask"] * batch["tool_mask"] if "tool_mask" in batch else batch["completion_mask"]
-    tokens = mask.sum()
-    all_tokens, all_rows = batch["all_tokens"], batch["all_rows"]
+    tokens = loss_mask(batch).sum()
     for name in [name for name in metrics if name in _TOKEN_MEANS and metrics[name]]:
         value = metrics[name].pop()
         if not metrics[name]:
@@ -263,17 +221,12 @@ def over_all_microbatches(
         if name not in _CLIPPED:
             means.add(name, value * tokens, tokens)
         elif by_sequence:
-            means.add(name, tokens.new_full((), value * len(mask), dtype=torch.float64), all_rows)
+            rows = len(batch["completion_mask"])
+            means.add(name, tokens.new_full((), value * rows, dtype=torch.float64), batch["all_rows"])
         else:
-            means.add(name, value * tokens, all_tokens)
-    for name in [name for name in metrics if name in _EXTREMES and metrics[name]]:
-        found = [metrics[name].pop(), means.extremes.pop(name, math.nan), 0.0 if batch["leaves_out"] else math.nan]
-        numbers = [number for number in found if not math.isnan(number)]
-        extreme = _EXTREMES[name](numbers) if numbers else math.nan
-        if ends_step:
-            metrics[name].append(extreme)
-        else:
-            means.extremes[name] = extreme
+            means.add(name, value * tokens, batch["all_tokens"])
+    for name in _EXTREMES:
+        metrics.pop(name, None)
 
 
 def completion_lengths(lengths: Int[Tensor, " N"], is_truncated: Bool[Tensor, " N"]) -> dict[str, float]:

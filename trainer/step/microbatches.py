@@ -59,10 +59,7 @@ class Microbatches:
     the next with one). Where the cuts differ by more than rounding, this and all later steps are TRL's, also when the
     run is resumed, with a warning.
 
-    Rows whose gradient is zero are left out. They count in ``clip_ratio/…`` and ``cispo_clip_ratio`` (nothing of them
-    is clipped), not in ``entropy`` and ``vespo/phi_seq_mean``, which are of the rows that are trained and absent where
-    there are none. Means are over the tokens of all micro-batches, ``clip_ratio/low_min`` and ``high_max`` over the
-    rows of an optimizer step, where TRL logs the mean over micro-batches of each one's.
+    Rows whose gradient is zero are left out; what is logged then: `metrics.over_all_microbatches`.
 
     Attributes:
         planner: the cut in force; ``None`` = TRL's.
@@ -186,9 +183,8 @@ class PlannedCut:
 
         Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by, and may hold ``row_scale``
         (B,), what its advantages are; ``all_tokens`` and ``all_rows``, whose sums over the micro-batches are those of
-        all rows; ``leaves_out``, whether a row of any rank is left out; with several passes ``keep``, the tokens of
-        this one, and ``pass_tokens``, how many of how many those are in the given micro-batch; where its rows share
-        their prompts ``packing``. Collective: every rank asks at the same time.
+        all rows; with several passes ``keep``, the tokens of this one, and ``pass_tokens``, how many of how many those
+        are in the given micro-batch; where its rows share their prompts ``packing``. A collective.
         """
         rows_each = len(microbatches[0]["completion_ids"])
         whole = joined(microbatches)
@@ -198,12 +194,12 @@ class PlannedCut:
             whole["keep"] = torch.cat([kept_tokens(self.strategies.schedule, m, pass_index) for m in microbatches])
         prompts, needed = self._needed(whole, mask)
         numbers = self._prompt_numbers(whole["prompt_ids"], whole["prompt_mask"])
-        units, leaves_out = self._plan(prompts, needed, numbers, len(microbatches), rows_each, mask.any(1))
+        units = self._plan(prompts, needed, numbers, len(microbatches), rows_each, self.rows_per_unit)
         prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()  # one wait, not one a micro-batch
         old_counts = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches])
         planned = [self._microbatch(whole, rows, prompts, needed, numbers, rows_each, old_counts) for rows in units]
         for batch, counted in zip(planned, mask.split(rows_each), strict=True):
-            batch |= {"all_tokens": counted.sum(), "all_rows": rows_each, "leaves_out": leaves_out}
+            batch |= {"all_tokens": counted.sum(), "all_rows": rows_each}
         if "keep" in whole:
             for batch, keep, counted in zip(
                 planned, whole["keep"].split(rows_each), mask.split(rows_each), strict=True
@@ -223,7 +219,7 @@ class PlannedCut:
         prompts, needed = self._prompt_lengths(prompt_mask), last_counted(mask).clamp(min=1)
         rows_each = min(batch_size, len(mask))
         numbers, most = self._prompt_numbers(input_ids[:, :-width], prompt_mask), -(-len(mask) // rows_each)
-        units, _ = self._plan(prompts, needed, numbers, most, rows_each, mask.any(1), rows_per_unit=1)
+        units = self._plan(prompts, needed, numbers, most, rows_each, 1)
         prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()
         cut = []
         for rows in units:
@@ -272,30 +268,16 @@ class PlannedCut:
         return packed.to(device) if pays(shared, unshared) else None
 
     def _plan(
-        self,
-        prompts: Tensor,
-        needed: Tensor,
-        numbers: Tensor,
-        most: int,
-        rows_each: int,
-        counts: Tensor,
-        rows_per_unit: int | None = None,
-    ) -> tuple[list[list[int]], bool]:
-        """Rows of each micro-batch of this rank; row r that stands there as padding is −1 − r.
-
-        And whether a row of any rank is left out though the loss ``counts`` tokens of it.
-        """
-        size = self.rows_per_unit if rows_per_unit is None else rows_per_unit
-        completions = needed.view(-1, size).amax(1)
-        left_out = (counts & (needed == 0)).view(-1, size).any(1).long()
-        columns = [prompts.view(-1, size).amax(1), completions, left_out]
+        self, prompts: Tensor, needed: Tensor, numbers: Tensor, most: int, rows_each: int, size: int
+    ) -> list[list[int]]:
+        """Rows of each micro-batch of this rank, units of ``size`` rows; row r that is padding there is −1 − r."""
+        columns = [prompts.view(-1, size).amax(1), needed.view(-1, size).amax(1)]
         if self.attention_length is not None:
             columns += [needed.view(-1, size).sum(1), numbers[::size]]
         everyone = self.ranks.gathered(torch.stack(columns, dim=1)[None].contiguous()).cpu()
-        leaves_out = bool(everyone[:, :, 2].any())
         sharing = None
         if self.attention_length is not None:
-            sharing = Sharing(everyone[:, :, 3], everyone[:, :, 4], self.attention_length)
+            sharing = Sharing(everyone[:, :, 2], everyone[:, :, 3], self.attention_length)
         everyone = everyone[:, :, :2]
         budget = self.tokens_per_microbatch or rows_each * (
             int(everyone[:, :, 0].max()) + max(int(everyone[:, :, 1].max()), self.args.max_completion_length or 0)
@@ -309,7 +291,7 @@ class PlannedCut:
             sharing=sharing,
         )
         mine = plan[self.ranks.index if len(plan) > 1 else 0]
-        return [[row for unit in units for row in _rows_of(unit, size)] for units in mine], leaves_out
+        return [[row for unit in units for row in _rows_of(unit, size)] for units in mine]
 
     def _microbatch(
         self,

@@ -24,7 +24,6 @@ from torch.utils.data import Sampler
 from trl.trainer.utils import RepeatSampler
 
 from evenkeel.trainer.algorithms.diagnostics import shared_prefix_lengths
-from evenkeel.trainer.algorithms.drift import uniform_groups
 from evenkeel.trainer.algorithms.groups import dead_groups
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.row_draws import row_keys
@@ -95,15 +94,14 @@ def verdicts(columns: Mapping[str, list[Any]], *, noisy: bool = False) -> Tensor
 
 
 def group_labels(
-    signals: Mapping[str, Any], estimator: Strategy | None, *, outcomes: bool, seed: int, rollout_number: int
+    signals: Mapping[str, Any], estimator: Strategy | None, *, seed: int, rollout_number: int
 ) -> dict[str, Tensor]:
     """Labels (N,) that the rows of all ranks keep when the batch is cut.
 
     - ``groups``: the group's number;
     - ``judged``: whether the row was judged;
     - ``row_keys``: see `row_keys`;
-    - ``shared_prefix``: how many tokens its group begins with alike; 0 in groups that are not trained;
-    - ``all_right``, ``all_wrong``: whether all its judged rows are; with ``outcomes``, and where there are verdicts.
+    - ``shared_prefix``: how many tokens its group begins with alike; 0 in groups that are not trained.
     """
     rewards, group_size = signals["rewards"], signals["group_size"]
     prefixes = shared_prefix_lengths(signals["completion_ids"], signals["mask"], group_size)
@@ -111,11 +109,7 @@ def group_labels(
         prefixes = prefixes.masked_fill(dead_groups(rewards, group_size), 0)
     groups = torch.arange(len(rewards), device=rewards.device) // group_size
     labels = {"groups": groups, "judged": ~rewards.isnan(), "shared_prefix": prefixes}
-    labels["row_keys"] = row_keys(len(rewards), seed, rollout_number).to(rewards.device)
-    if outcomes and signals["correct"] is not None:
-        uniform = uniform_groups(signals["correct"], group_size)
-        labels |= {kind: rows[groups] for kind, rows in zip(("all_right", "all_wrong"), uniform, strict=True)}
-    return labels
+    return labels | {"row_keys": row_keys(len(rewards), seed, rollout_number).to(rewards.device)}
 
 
 Metrics = dict[str, list[float]]

@@ -184,10 +184,10 @@ class Recorded(RLVRTrainer):
         return super()._compute_loss(model, inputs)
 
 
-def test_a_real_run_measures_what_the_pure_functions_say_and_warns_of_it_once(tiny_model, tmp_path: Path):
+def test_a_real_run_measures_what_the_pure_functions_say(tiny_model, tmp_path: Path):
     """Of each rollout batch 200 draws of noise: the mean of ``Σ |A| w̃ L / Σ |A| L``, and how much it varies."""
     settings = {"num_iterations": 2, "max_steps": 12, "per_device_train_batch_size": 16, **CLIP_FREE}
-    with log_prob_noise(0.2), pytest.warns(UserWarning, match="Rounding alone") as caught:
+    with log_prob_noise(0.2):
         trainer = train(Recorded, tiny_model, tmp_path, strategies={"coefficient": PRODUCTS[0]}, **settings)
     noises, scales = logged(trainer, NOISE), logged(trainer, COEFFICIENT)
     draws = torch.Generator().manual_seed(0)
@@ -205,7 +205,4 @@ def test_a_real_run_measures_what_the_pure_functions_say_and_warns_of_it_once(ti
     assert expected < 0.8
     assert sum(scales) / 6 == pytest.approx(expected, abs=4 * math.sqrt(variance))
     assert sum(noises) / 6 == pytest.approx(0.2 * math.sqrt(2 / math.pi), rel=0.15)
-    (said,) = [str(each.message) for each in caught if "Rounding alone" in str(each.message)]
-    assert f"{scales[0]:.3g} times as large" in said
-    assert f"{noises[0]:.2g} a token" in said
     print(f"real run {sum(scales) / 6:.3f}, pure functions {expected:.3f} ± {math.sqrt(variance):.3f}")  # noqa: T201 docs/devices.md quotes it

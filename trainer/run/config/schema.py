@@ -216,7 +216,7 @@ class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, whic
     """What makes a run faster and leaves what it trains as it is: the options `Speed` of `RLVRTrainer`.
 
     With planned micro-batches the metric ``entropy`` is of the rows that are trained (absent if none is), and
-    ``clip_ratio/low_min`` and ``high_max`` are over an optimizer step, not the mean of its micro-batches'.
+    ``clip_ratio/low_min`` and ``high_max`` are not logged.
     """
 
     model_config = ConfigDict(json_schema_extra=meanings_of(Speed))
