@@ -54,10 +54,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141  # as the shell says of a program that SIGPIPE ended
         raise
-    if name == "train":
-        from evenkeel.trainer.run.wandb_end import end_process
-
-        end_process(status)
     return status
 
 

@@ -1,8 +1,9 @@
 """One training run from its YAML file to its summary: checked, placed, trained, reported."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.branch import branch_of
@@ -34,7 +35,6 @@ from evenkeel.trainer.run.record.manifest import (
 )
 from evenkeel.trainer.run.record.placement import place
 from evenkeel.trainer.run.summary import report
-from evenkeel.trainer.run.training import LogCallback, run_trainer
 from evenkeel.trainer.run.wandb_end import finish_wandb
 
 
@@ -45,7 +45,7 @@ def train(
     resume: str | None = None,
     accept_changes: bool = False,
     repeated: Path | None = None,
-    log_callback: LogCallback | None = None,
+    log_callback: Callable[[Callable[[str], None]], Any] | None = None,
 ) -> int:
     """Check, evaluate, train, evaluate, summarise.
 
@@ -53,7 +53,7 @@ def train(
         resume: a run's directory, or "" for the newest, to resume from its newest checkpoint; ``None`` starts a run.
         accept_changes: resume although rows, model or the user's own code have changed.
         repeated: the run of which this is another.
-        log_callback: makes a callback that reads the log as it grows.
+        log_callback: makes a callback that reads the log as it grows, given what prints a line.
 
     Returns:
         The exit status: 0 trained to the end, 130 stopped on request with a checkpoint.
@@ -128,6 +128,8 @@ def train(
         if trainer.accelerator.is_main_process:
             report(trainer, config, run)
         return 0
+    from evenkeel.trainer.run.training import run_trainer  # imports transformers
+
     try:
         command = shlex.join([config_path, *overrides])
         return run_trainer(trainer, config, run, checkpoint, command, begins=begins, log_callback=log_callback)

@@ -94,8 +94,9 @@ def prepare_logging(config: RunConfig) -> None:
     import transformers.integrations.integration_utils  # noqa: F401  before the mode is set: it prints a line of it
 
     os.environ["WANDB_MODE"] = os.environ.get("WANDB_MODE") or "offline"
-    given = {"WANDB_RUN_GROUP": config.name, "WANDB_QUIET": "true", "WANDB_INIT_TIMEOUT": "15"}
-    for variable, text in given.items():  # its own summary would come after ours; it waits for 90 s
+    given = {"WANDB_RUN_GROUP": config.name, "WANDB_QUIET": "true"}
+    given |= {"WANDB_INIT_TIMEOUT": "15", "WANDB_FINISH_TIMEOUT": "60"}  # its own: 90 s, and for ever
+    for variable, text in given.items():
         os.environ.setdefault(variable, text)
     if os.environ["WANDB_MODE"] != "online":  # offline it says nothing that our last lines do not
         os.environ.setdefault("WANDB_SILENT", "true")

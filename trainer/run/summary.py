@@ -9,7 +9,6 @@ from typing import Any
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.record.files import REWARD_CURVE, SUMMARY, SUMMARY_TEXT, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
-from evenkeel.trainer.run.wandb_end import finish_wandb
 
 ACCURACY = "verifier/accuracy"
 """The metric that is a run's accuracy; of an evaluation ``eval_`` stands before it."""
@@ -61,7 +60,6 @@ def report(trainer: Any, config: RunConfig, run: Path) -> None:
     count = sum(len(rows) for rows in (trainer.eval_dataset or {}).values())
     draw_reward_curve(run, ACCURACY)
     write_summary(run, _summary(trainer, config, before, after, count, seconds) | {"parts": parts})
-    finish_wandb()  # what it prints is not the last
     took = f" in {seconds:.0f} s" + (f", {parts} parts together" if parts > 1 else "")
     print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps{took}")
     for label, value in (("before", before), ("after", after)):

@@ -68,9 +68,6 @@ class FaultGuard:
         counts: how many steps were left out, under `SKIPPED`, also before the run was resumed.
         norm_is_scaled: fp16 with a loss scale.
         step_is_made: the engine has made its step when the norm is known (DeepSpeed).
-
-    Attributes:
-        newest_norm: the gradient norm of the newest optimizer step; NaN where none was computed.
     """
 
     def __init__(
@@ -78,7 +75,6 @@ class FaultGuard:
     ) -> None:
         self.options, self.ranks, self.counts = options, ranks, counts
         self.norm_is_scaled, self.step_is_made = norm_is_scaled, step_is_made
-        self.newest_norm = math.nan
         self._newest: list[torch.Tensor] = []
         self._before: tuple[torch.Tensor, Means] | None = None
 
@@ -98,7 +94,7 @@ class FaultGuard:
     def find_fault(self, norm: Any) -> Fault | None:
         """What is wrong with the optimizer step that is about to be made, on any rank; a collective."""
         losses = torch.stack(self._newest).tolist()
-        self.newest_norm = value = math.nan if norm is None else float(norm)
+        value = math.nan if norm is None else float(norm)
         bad_norm = norm is not None and not self.norm_is_scaled and not math.isfinite(value)
         before, self._before = self._before, None
         assert before is not None

@@ -5,7 +5,7 @@ import resource
 from pathlib import Path
 from types import SimpleNamespace
 
-from evenkeel.trainer.run.callbacks import MetricsFile
+from evenkeel.trainer.run.callbacks.records import MetricsFile
 
 
 def test_lines_wait_while_the_disk_is_full(tmp_path: Path, capsys):

@@ -15,12 +15,14 @@ _DOING = {
     "sync": "hands the weights to vLLM",
     "old_logps": "scores completions",
     "reference": "scores completions under the reference",
-    "verify_wait": "judges completions",
+    "verify_wait": "scores answers",
     "prepare": "prepares a rollout batch",
     "update": "trains on a rollout batch",
     "log": "logs",
 }
 """Phase of a step → what a run that is in it does."""
+SECONDS_BETWEEN_LINES = 10.0
+"""In a log file."""
 
 
 class Progress(TrainerCallback):
@@ -30,13 +32,10 @@ class Progress(TrainerCallback):
 
     Args:
         accuracy: key of the metric that is shown as accuracy.
-        seconds_between_lines: in a log file.
         phase: what of a step is under way, see `evenkeel.trainer.step.phases.TIMED`; ``None`` = nothing of it.
     """
 
-    def __init__(
-        self, accuracy: str, seconds_between_lines: float = 10.0, phase: Callable[[], str | None] = lambda: None
-    ) -> None:
+    def __init__(self, accuracy: str, phase: Callable[[], str | None]) -> None:
         self.phase = phase
         self.shown = {
             "reward": "reward",
@@ -44,26 +43,24 @@ class Progress(TrainerCallback):
             "length": "completions/mean_length",
             "entropy": "entropy",
         }
-        self.seconds_between_lines = seconds_between_lines
         self.bar: Any = None
         self.last_line = 0.0
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        self.last_line = 0.0
+        if state.is_world_process_zero and sys.stderr.isatty():
+            self.bar = tqdm(total=state.max_steps, initial=state.global_step, dynamic_ncols=True, unit="step")
 
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         def under_way() -> str:
             doing = _DOING.get(self.phase() or "", "evaluates, saves or loads rows")
             return f"step {state.global_step}/{state.max_steps}: {doing}"
 
         HEARTBEAT.enter(under_way)
-        if state.is_world_process_zero and sys.stderr.isatty():
-            self.bar = tqdm(total=state.max_steps, initial=state.global_step, dynamic_ncols=True, unit="step")
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if self.bar is not None:
             self.bar.update(state.global_step - self.bar.n)
         HEARTBEAT.has_stepped = True
-        HEARTBEAT.enter(HEARTBEAT.stage)
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
@@ -76,7 +73,7 @@ class Progress(TrainerCallback):
             return
         if self.bar is not None:
             self.bar.set_postfix(values)
-        elif time.monotonic() - self.last_line >= self.seconds_between_lines:
+        elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
             words = "  ".join(f"{name} {value}" for name, value in values.items())
             tqdm.write(f"step {state.global_step}/{state.max_steps}  {words}")

@@ -37,14 +37,10 @@ class StopAtRolloutBoundary(TrainerCallback):
         self.stopped = False
         self.first_request = 0.0
         self.speaks = False
-        self.has_stepped = False
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         self.speaks = state.is_world_process_zero
         self.previous = {number: signal.signal(number, self._request) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        self.has_stepped = True
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if self._is_asked(state):
