@@ -57,7 +57,7 @@ AGREED = (  # a pattern → what is added, and how it may end
     (r"evenkeel evaluate runs/", " data.test.generator.test=8 trl.max_completion_length=16", {0}),
     (r"evenkeel (audit|doctor) ", "", {0, 1}),  # 1: findings
     (r"evenkeel claim claims/", "", {2}),  # what does not ship is named
-    (r"evenkeel check (knights|a_strangers)|evenkeel evaluate Qwen|evenkeel export .* --push", "", {0, 2}),  # the hub
+    (r"evenkeel check (knights|a_strangers)|evenkeel evaluate Qwen", "", {0, 2}),  # the hub
 )
 RULES = """
 def math_reward(completions, answer, **kwargs):

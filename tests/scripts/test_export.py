@@ -15,7 +15,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evenkeel.trainer.command.export import main
 from evenkeel.trainer.command.train import main as train
-from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from tests.paths import ROOT
 
 COUNTDOWN = {"name": "countdown", "train": 1024, "test": 16, "seed": 1, "max_number": 12, "max_target": 50}
@@ -73,7 +72,7 @@ def test_plain_transformers_answers_as_the_trainer_did(
 ):
     run, to = trained("lora" if model else "full", **model), tmp_path / "out"
     assert main([str(run), "--to", str(to)]) == 0
-    assert "4 of 4 greedy answers have the same tokens" in capsys.readouterr().out
+    assert "differ from the run's policy by at most" in capsys.readouterr().out
     said = greedy_answers(run)
     assert len(said) == 16
     assert plain_answers(to, [*said]) == said
@@ -112,25 +111,6 @@ def test_an_adapter_is_merged_into_no_other_weights(trained: Any, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_shards_of_fsdp_are_put_together(trained: Any, tmp_path: Path):
-    """As accelerate saves SHARDED_STATE_DICT: a distributed checkpoint, without configuration and tokenizer."""
-    from torch.distributed.checkpoint import FileSystemWriter, save
-
-    run = tmp_path / "run"
-    shutil.copytree(trained("full"), run)
-    whole = AutoModelForCausalLM.from_pretrained(run / "checkpoint-3")
-    for file in (run / "checkpoint-3").iterdir():
-        file.unlink()
-    writer = FileSystemWriter(run / "checkpoint-3" / "pytorch_model_fsdp_0")
-    save({"model": whole.state_dict()}, storage_writer=writer)
-    checkpoint = run / "checkpoint-3"
-    write_checkpoint_manifest(checkpoint, fingerprints(checkpoint, files_of(checkpoint)), 1)
-    assert main([str(run), "--to", str(tmp_path / "out")]) == 0
-    said = greedy_answers(run)
-    assert plain_answers(tmp_path / "out", [*said]) == said
-
-
-@pytest.mark.slow
 def test_a_policy_that_answers_otherwise_is_not_handed_out(trained: Any, tmp_path: Path, monkeypatch: Any, capsys: Any):
     """The comparison can fail: here the weights are changed between merging and writing."""
     from evenkeel.trainer.run.export import exporting
@@ -152,7 +132,7 @@ def test_of_qlora_the_dequantized_weights_are_merged(trained: Any, tmp_path: Pat
     """Merged into the original weights instead, the adapter is another policy: its log-probabilities are far off."""
     run = trained("qlora", lora=LORA, quantization={"load_in_4bit": True})
     assert main([str(run), "--to", str(tmp_path / "out")]) == 0
-    assert "4 of 4 greedy answers have the same tokens" in capsys.readouterr().out
+    assert "differ from the run's policy by at most" in capsys.readouterr().out
     said = greedy_answers(run)
     answers = plain_answers(tmp_path / "out", [*said])
     assert sum(answers[prompt] == said[prompt] for prompt in said) >= len(said) - 2  # 4-bit products are in bfloat16

@@ -3,11 +3,10 @@
     evenkeel export runs/quickstart --to exported/quickstart
     evenkeel export runs/quickstart --checkpoint 25 --to exported/step-25      # or: --checkpoint best
     evenkeel export runs/knights_knaves --to exported/kk --dtype bfloat16
-    evenkeel export runs/quickstart --to exported/quickstart --push-to-hub USER/NAME
 
 The newest good checkpoint is taken unless another is named. LoRA adapters are merged into the weights that they were
-trained on; shards of FSDP and of DeepSpeed's ZeRO are put together. What was written is read back and compared with
-the policy in the run before the folder appears.
+trained on. What was written is read back and compared with the policy in the run before the folder appears; then
+`hf upload USER/NAME exported/quickstart --private` sends it to the hub.
 """
 
 import argparse
@@ -21,22 +20,19 @@ from evenkeel.trainer.run.export.policy import DTYPES
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 exported, and pushed where that was asked; 2 refused."""
+    """Exit status: 0 exported, 2 refused."""
     arguments = parser().parse_args(argv)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers.utils.logging import disable_progress_bar
 
-    from evenkeel.trainer.run.export import export, find_source, push
+    from evenkeel.trainer.run.export import export, find_source
 
     disable_progress_bar()
     source = find_source(arguments.run, arguments.checkpoint, trusts_code=arguments.trust_remote_code)
     print(f"{source.checkpoint} → {arguments.to}", flush=True)
-    name = (arguments.push_to_hub or "").rpartition("/")[2]
-    found = export(source, arguments.to, dtype=arguments.dtype, base=arguments.base, name=name)
-    print(f"Read back and compared with the run's policy: {found}.")
+    gap = export(source, arguments.to, dtype=arguments.dtype, base=arguments.base)
+    print(f"Read back: log-probabilities of greedy answers differ from the run's policy by at most {gap:.1e}.")
     print(f"  {arguments.to / 'README.md'}", flush=True)
-    if arguments.push_to_hub is not None:
-        print(f"  {push(arguments.to, arguments.push_to_hub, public=arguments.public)}")
     return 0
 
 
@@ -47,10 +43,8 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--to", type=Path, required=True, metavar="DIRECTORY", help="a folder that does not exist yet")
     command.add_argument("--checkpoint", metavar="STEP|best", help="else the newest good one")
     command.add_argument("--dtype", choices=DTYPES, help="of the written weights; else as they were trained")
-    command.add_argument("--base", metavar="MODEL", help="where the model beneath an adapter lies, if it has moved")
+    command.add_argument("--base", metavar="MODEL", help="where an adapter's model lies, if it has moved")
     command.add_argument(
         "--trust-remote-code", action="store_true", help="run the model's own code, as model.trust_remote_code says"
     )
-    command.add_argument("--push-to-hub", metavar="USER/NAME", help="also upload it, to a private repository")
-    command.add_argument("--public", action="store_true", help="… to a public one")
     return command

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.run.export.agreement import Agreement, agreement, conversations, greedy_answers
+from evenkeel.trainer.run.export.agreement import greedy_answers, largest_gap
 from evenkeel.trainer.run.export.model_card import model_card
 from evenkeel.trainer.run.export.policy import load_policy, merged
 from evenkeel.trainer.run.export.source import Source
@@ -18,30 +18,28 @@ from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.record.files import MANIFEST, CheckpointRecord, read_record, write_json
 
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
-TOKENS = 64
-"""The longest answer that the exported policy is compared on."""
 SAME_WEIGHTS_GAP = 1e-3
 """Log-probabilities may differ by so much where no weight was rounded: merging an adapter reorders sums."""
 _UNPUBLISHED = ("command", "git_diff", "environment", "packages")
 _PACKAGES = ("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "vllm", "datasets", "tokenizers")
 
 
-def export(source: Source, to: Path, *, dtype: str | None = None, base: str | None = None, name: str = "") -> Agreement:
+def export(source: Source, to: Path, *, dtype: str | None = None, base: str | None = None) -> float:
     """Write the policy of ``source`` to the new folder ``to``, for plain transformers, vLLM and others to load.
 
     The folder holds safetensors, the tokenizer with the chat template that was trained with, a generation
     configuration that samples as training did, a model card, and the run's configuration and record. It appears when
-    all of it is there and the policy read back from it has answered as the one in the run does.
+    all of it is there and the policy read back from it has answered as the one in the run does. Returns the largest
+    difference of a log-probability of an answer.
 
     Args:
         dtype: of the written weights; ``None`` = that of the checkpoint.
         base: where the base model of an adapter lies now.
-        name: what the card calls the model; the run's name where it is empty.
 
     Raises:
         Refusal: ``to`` exists, the weights cannot be put together, or what was written answers otherwise.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     if to.exists():
         raise Refusal(f"{to} exists already, and nothing is overwritten. Name a folder that does not exist.")
@@ -50,15 +48,12 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     except Refusal:
         raise
     except Exception as error:  # libraries raise anything at files that are not what they wrote
-        raise Refusal(
-            f"{source.checkpoint} cannot be loaded: {in_words(error)} Name another with --checkpoint, or the "
-            "model that was trained with --base."
-        ) from error
+        raise Refusal(f"{source.checkpoint} cannot be loaded: {in_words(error)}") from error
     trained_dtype = str(policy.dtype).removeprefix("torch.")
     generation = generation_config(source, policy, tokenizer)
-    asked = conversations(source.config.data.system_prompt)
-    policy = policy.to(_device())
-    answers = greedy_answers(policy, tokenizer, asked, generation, TOKENS)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    policy = policy.to(device)
+    answers = greedy_answers(policy, tokenizer, source.config.data.system_prompt, generation)
 
     draft = to.with_name(f"{to.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
@@ -71,29 +66,20 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     gc.collect()
 
     # read back as any user of transformers loads it
-    trusted = {"trust_remote_code": source.config.model.trust_remote_code}
-    again = AutoModelForCausalLM.from_pretrained(draft, dtype="auto", **trusted).to(_device()).eval()
-    tokenizer = AutoTokenizer.from_pretrained(draft, **trusted)
-    found = agreement(answers, again, tokenizer, asked, generation, TOKENS)
+    trusted = source.config.model.trust_remote_code
+    again = AutoModelForCausalLM.from_pretrained(draft, dtype="auto", trust_remote_code=trusted).to(device).eval()
+    gap = largest_gap(answers, again)
     written_dtype = str(again.dtype).removeprefix("torch.")
     # between precisions answers may differ
-    same_weights = trained_dtype == written_dtype and (source.form != "adapter" or written_dtype == "float32")
-    differs = same_weights and (found.same < found.prompts or found.max_gap > SAME_WEIGHTS_GAP)
-    if differs or math.isnan(found.max_gap):
-        raise Refusal(
-            f"What was written to {draft} does not answer as the policy of the run: {found}. It is left there to be "
-            "looked at, and is not to be used."
-        )
+    same_weights = trained_dtype == written_dtype and (not source.is_adapter or written_dtype == "float32")
+    if (same_weights and gap > SAME_WEIGHTS_GAP) or math.isnan(gap):
+        raise Refusal(f"{draft} does not answer as the policy of the run: log-probabilities differ by {gap:.1e}.")
     record = training_record(source)
     write_json(draft / RECORD, record)
     source.config.save_resolved(draft / CONFIG)
-    (draft / "README.md").write_text(model_card(source, record, found, written_dtype, name or source.config.name))
+    (draft / "README.md").write_text(model_card(source, record, gap, written_dtype))
     draft.rename(to)
-    return found
-
-
-def _device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return gap
 
 
 def generation_config(source: Source, policy: Any, tokenizer: Any) -> Any:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.trainer.run.config.section import part_name
-from evenkeel.trainer.run.export.agreement import Agreement
 from evenkeel.trainer.run.export.source import Source
 from evenkeel.trainer.run.record.run_record import RunRecord
 
@@ -32,7 +31,7 @@ def _metrics(evaluation: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def model_card(source: Source, record: Mapping[str, Any], agreement: Agreement, dtype: str, name: str) -> str:
+def model_card(source: Source, record: Mapping[str, Any], gap: float, dtype: str) -> str:
     """``README.md`` of a model: metadata that the Hub reads, then text. It states only what the run's files say."""
     from huggingface_hub import ModelCard, ModelCardData
 
@@ -59,7 +58,7 @@ def model_card(source: Source, record: Mapping[str, Any], agreement: Agreement, 
     card = ModelCard.from_template(
         data,
         template_path=str(TEMPLATE),
-        name=name,
+        name=config.name,
         base=base,
         step=source.step,
         how=how,
@@ -68,7 +67,7 @@ def model_card(source: Source, record: Mapping[str, Any], agreement: Agreement, 
         results=results(run, source.step),
         record=record,
         dtype=dtype,
-        agreement=agreement,
+        gap=f"{gap:.1e}",
     )
     return f"{card}\n"
 

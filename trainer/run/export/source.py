@@ -1,9 +1,9 @@
-"""Which checkpoint of a run is exported, and in which form its weights lie there."""
+"""Which checkpoint of a run is exported."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
@@ -11,9 +11,7 @@ from evenkeel.trainer.run.record.checkpoints import checkpoints_of, fault_of, ne
 from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, read_record
 from evenkeel.trainer.run.record.manifest import read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
-from evenkeel.trainer.run.tokenizer import load_tokenizer
 
-Form = Literal["model", "adapter", "zero", "fsdp"]
 BEST = "best"
 """``--checkpoint best``: the one that ``evaluation.keep_best`` kept."""
 
@@ -40,9 +38,7 @@ class Source:
 
     @property
     def tokenizer(self) -> Any:
-        """The one that was trained with: the checkpoint's; beside shards alone the base model's, prepared again."""
-        if not (self.checkpoint / "tokenizer_config.json").is_file():
-            return load_tokenizer(self.config)[0]
+        """The one that was trained with."""
         from transformers import AutoTokenizer
 
         return AutoTokenizer.from_pretrained(self.checkpoint, trust_remote_code=self.config.model.trust_remote_code)
@@ -53,23 +49,19 @@ class Source:
         return step_of(self.checkpoint)
 
     @property
-    def form(self) -> Form:
-        """How the weights lie in the checkpoint: whole, as an adapter, or in the shards of DeepSpeed or FSDP.
+    def is_adapter(self) -> bool:
+        """Whether the checkpoint holds an adapter; else it holds whole weights.
 
         Raises:
-            Refusal: there are none.
+            Refusal: it holds neither.
         """
         if any((self.checkpoint / name).exists() for name in _WHOLE):
-            return "model"
+            return False
         if any((self.checkpoint / name).exists() for name in _ADAPTER):
-            return "adapter"
-        if any(self.checkpoint.glob("pytorch_model_fsdp_*/.metadata")):
-            return "fsdp"
-        if any(path.is_dir() for path in self.checkpoint.glob("global_step*")):
-            return "zero"
+            return True
         raise Refusal(
-            f"{self.checkpoint} has no weights: neither a model, nor an adapter, nor shards of DeepSpeed or FSDP. "
-            "Name another checkpoint with --checkpoint."
+            f"{self.checkpoint} has no whole weights. Resume it for one step with fsdp_state_dict_type: "
+            "FULL_STATE_DICT (FSDP) or zero3_save_16bit_model: true (ZeRO-3), and export that checkpoint."
         )
 
 

@@ -10,7 +10,6 @@ from transformers import AutoModelForCausalLM
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.export.agreement import Agreement
 from evenkeel.trainer.run.export.model_card import model_card, results
 from evenkeel.trainer.run.export.policy import load_policy
 from evenkeel.trainer.run.export.source import find_source
@@ -77,7 +76,7 @@ def test_the_newest_good_checkpoint_is_taken_unless_another_is_named(run: Path):
     assert find_source(run, "10").step == 10
     assert find_source(run, "best").step == 10
     assert find_source(run / "checkpoint-10", None).step == 10
-    (run / "checkpoint-20" / "model.safetensors").write_bytes(b"weight!")
+    (run / "checkpoint-20" / "model.safetensors").write_bytes(b"weight! " * 106 + b"--")
     assert find_source(run, None).step == 10
     with pytest.raises(Refusal, match="SHA-256 differs"):
         find_source(run, "20")
@@ -107,13 +106,12 @@ def test_results_are_those_of_the_exported_step_with_the_bases(run: Path):
 
 def test_the_card_says_what_the_files_say_and_nothing_private(run: Path):
     record = {**json.loads((run / "manifest.json").read_text()), "code_was_changed": True}
-    card = model_card(find_source(run, None), record, Agreement(4, 4, 2e-6), "float32", "my-model")
-    assert "# my-model" in card
+    card = model_card(find_source(run, None), record, 2e-6, "float32")
     assert "| held | avg@4 | 256 | 0.250 [0.190, 0.310] | 0.500 [0.440, 0.560] |" in card
-    assert "4 of 4 greedy answers" in card
+    assert "at most 2.0e-06" in card
     assert "c0ffee`, with uncommitted changes" in card
     assert "None" not in card
     assert "secret" not in card
     assert str(ROOT) not in card, "a path of the machine that trained it"
-    not_measured = model_card(find_source(run, "10"), record, Agreement(4, 4, 0.0), "float32", "my-model")
+    not_measured = model_card(find_source(run, "10"), record, 0.0, "float32")
     assert "step 10 was not evaluated" in not_measured
