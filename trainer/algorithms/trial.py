@@ -99,30 +99,6 @@ def tried(strategy: Strategy) -> Strategy:
     return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
 
 
-def coefficient_under_noise(strategy: Strategy, num_tokens: int, noise: float) -> float:
-    """The mean of a coefficient while the policy has not moved, as a multiple of what it is without noise.
-
-    16 groups of 8 responses of ``num_tokens``, half of each with advantage 1 and half with −1; ``log π − log π_old`` is
-    normal with standard deviation ``noise``, where 0 is right. The strategy's state and the random streams stay.
-    """
-    rows = 16 * 8
-    exact = torch.full((rows, num_tokens), -1.0)
-    noisy = exact - noise * torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
-    mask = torch.ones_like(exact, dtype=torch.long)
-    sources = {"entropies": torch.ones_like(exact), "completion_ids": mask, "groups": torch.arange(rows) // 8}
-    sources |= {"advantages": torch.tensor([1.0, -1.0]).repeat(rows // 2), "judged": torch.ones(rows) > 0}
-
-    def mean(old_logps: Tensor) -> float:
-        signals = token_signals(
-            logps=exact, old_logps=old_logps, mask=mask, step=STEPS[0], max_steps=MAX_STEPS, **sources
-        )
-        return checked_factors(strategy, _untouched(strategy)(signals), mask, "under noise").mean().item()
-
-    with _random_streams_kept(strategy):
-        without = mean(exact)
-        return mean(noisy) / without if without else 1.0
-
-
 def separable(strategy: Strategy, rows: int) -> bool:
     """Whether a token weight or coefficient gives to each ``rows`` rows (1, or a whole group) alone the same."""
     return all(_same_in_parts(_untouched(strategy), signals, rows) for signals in _examples(strategy))

@@ -9,7 +9,6 @@ from typing import Any
 
 from evenkeel.errors import Problem, Refusal
 from evenkeel.rewards.registry import is_of_python, without_own_code
-from evenkeel.trainer.algorithms.trial import coefficient_under_noise
 from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.check.context import SEVERITIES, CheckContext
 from evenkeel.trainer.run.check.data import data_problems, reward_problems
@@ -34,12 +33,9 @@ from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.preflight import schedule_checks
 from evenkeel.trainer.run.record.manifest import data_fingerprint
-from evenkeel.trainer.step.options import Schedule
 
 _BRIEF_ROWS = 128
 """Prompts of each set that are tokenized again as a run starts."""
-_ROUNDING = 0.01
-"""Of a token's log-probability between two passes in half precision, a standard deviation; assumed."""
 
 
 @dataclass(frozen=True)
@@ -226,8 +222,7 @@ def _checked(context: CheckContext, device_bytes: int | None) -> Checked:
     with context.collecting("algorithm", unexplained="warning"):
         result.plan = plan_of(context)
         result.processes = possible_processes(context.config)
-        given = Given(context.config.model_dump(exclude_unset=True), _coefficient_under_rounding(context))
-        context.add(*warnings_of(given))
+        context.add(*warnings_of(Given(context.config.model_dump(exclude_unset=True))))
     with context.collecting("model", unexplained="warning"):
         tokens = {part: (len(each), max(each)) for part, each in context.prompt_lengths.items()}
         result.prompt_tokens = tokens
@@ -242,15 +237,6 @@ def _checked(context: CheckContext, device_bytes: int | None) -> Checked:
             context.add(*memory_problems(context, result.memory, device), *disk_problems(context, size))
     result.problems = _sorted(context.problems)
     return result
-
-
-def _coefficient_under_rounding(context: CheckContext) -> float:
-    """1 where nothing rounds to half precision, and where there is no ratio."""
-    args, coefficient = context.args, context.strategies.coefficient
-    on_policy = Schedule.of(args, context.strategies.schedule.num_passes).is_on_policy
-    if coefficient is None or not context.is_half_precision or (on_policy and not context.config.speed.staleness):
-        return 1.0
-    return coefficient_under_noise(coefficient, args.max_completion_length, _ROUNDING)
 
 
 def _sorted(problems: list[Problem]) -> list[Problem]:

@@ -1,14 +1,13 @@
 """Where the rows of a run come from: its section ``data``, with one source or several by name."""
 
-import re
 from collections.abc import Mapping
 from keyword import iskeyword
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, model_validator
 
 from evenkeel.trainer.run.config.problems import problem, raise_all
-from evenkeel.trainer.run.config.section import Count, LocalPath, Part, Section, Text
+from evenkeel.trainer.run.config.section import Count, LocalPath, Name, Part, Section, Text
 
 RESERVED = frozenset(
     {"prompt", "prompts", "completion", "completions", "completion_ids", "reference", "task", "group", "self"}
@@ -40,23 +39,15 @@ class Columns(Section):
         return given if isinstance(given, dict) else {path: path for path in given}
 
     @model_validator(mode="after")
-    def _arguments_of_reset(self) -> Self:
+    def _consistent(self) -> Self:
         for name, path in self.of_reset.items():
-            if name in RESERVED:
-                what = f"gives reset an argument {name!r}, a name that rows and reward functions use themselves."
-            elif not name.isidentifier() or iskeyword(name):
-                what = f"gives reset an argument {name!r}, which no function can have."
-            else:
-                continue
-            where = ("environment", name) if isinstance(self.environment, dict) else ("environment",)
-            raise_all([problem("name-of-an-argument", what, f"Name it otherwise: {{index: {path}}}.", where)])
-        return self
-
-    @model_validator(mode="after")
-    def _two_columns(self) -> Self:
+            if name in RESERVED or not name.isidentifier() or iskeyword(name):
+                what = f"gives reset the argument {name!r}, which rows use themselves, or no function can have."
+                where = ("environment", name) if isinstance(self.environment, dict) else ("environment",)
+                raise_all([problem("name-of-an-argument", what, f"Write {{other_name: {path}}}.", where)])
         if self.reference == self.prompt:
-            what = f"is {self.reference!r}, which is the prompt too: the policy would be shown the answer."
-            instead = f"Name the column of answers, or, if its verifier reads the problem, {{problem: {self.prompt}}}."
+            what = f"is {self.reference!r}, which is the prompt: the policy would be shown the answer."
+            instead = f"Name another column, or {{problem: {self.prompt}}} for a verifier that reads it."
             raise_all([problem("reference-is-prompt", what, instead, ("reference",))])
         return self
 
@@ -84,17 +75,12 @@ class Source(Section):
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
         if (self.path is None) == (self.generator is None):
-            neither = self.path is None
-            what = "there is neither a path nor a generator." if neither else "there are both a path and a generator."
-            instead = "Give one of the two; `path: null` or `generator: null` takes back an inherited one."
-            raise_all([problem("one-source", what, instead, ("path" if neither else "generator",))])
+            where = "path" if self.path is None else "generator"
+            what = "there must be either a path or a generator."
+            raise_all([problem("one-source", what, "`null` takes back an inherited one.", (where,))])
         if self.generator is not None:
-            what, given = "belongs to a path, not to a generator.", ("split", "config_name")
-            raise_all(
-                problem("option-of-a-path", what, f"Delete {name}.", (name,))
-                for name in given
-                if getattr(self, name) is not None
-            )
+            given = [name for name in ("split", "config_name") if getattr(self, name) is not None]
+            raise_all(problem("option-of-a-path", "is for a path.", "Leave it out.", (name,)) for name in given)
         return self
 
 
@@ -106,14 +92,7 @@ def _sources(value: Any) -> Any:
     return _NAMED_SOURCES.validate_python(value) if several else Source.model_validate(value)
 
 
-def _source_name(name: str) -> str:
-    if not re.fullmatch(r"[\w.-]+", name):
-        what = f"is the name {name!r}, and a name has letters, digits, `_`, `-` and `.`."
-        raise_all([problem("source-name", what, "Write another name.")])
-    return name
-
-
-_NAMED_SOURCES = TypeAdapter(dict[Annotated[str, AfterValidator(_source_name)], Source], config=ConfigDict(strict=True))
+_NAMED_SOURCES = TypeAdapter(dict[Name, Source], config=ConfigDict(strict=True))
 Sources = Annotated[Any, BeforeValidator(_sources, json_schema_input_type=Source | dict[str, Source])]
 """One source, or several by name."""
 
@@ -138,11 +117,8 @@ class DataSection(Section):
     def _has_rows(self, info: ValidationInfo) -> Self:
         part = "test" if (info.context or {}).get("evaluation_only") else "train"
         if getattr(self, part) is None:
-            what = f"has no `{part}`: there is nothing to {'evaluate' if part == 'test' else 'train'} on."
-            instead = f"Write `{part}: …`."
-            if part == "train" and self.test is not None:
-                instead += " A file that only evaluates is for evenkeel evaluate CHECKPOINT FILE."
-            raise_all([problem("no-rows", what, instead)])
+            instead = f"Write `{part}: …`" + ", or use evenkeel evaluate." * (part == "train" and self.test is not None)
+            raise_all([problem("no-rows", f"has no `{part}`.", instead)])
         return self
 
     @property

@@ -9,8 +9,6 @@ from pydantic import ValidationError
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config.layers import layered
-from evenkeel.trainer.run.config.problems import raise_all
-from evenkeel.trainer.run.config.rules import conflicts
 from evenkeel.trainer.run.config.schema import RunConfig
 from evenkeel.trainer.run.config.section import expanded
 from evenkeel.trainer.run.config.shipped import CONFIGS
@@ -31,32 +29,18 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_o
         Refusal: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
             not looked at before the YAML of every layer can be read.
     """
-    tree, data = _read(Path(path), overrides)
-    return _validated(tree, data, evaluation_only=evaluation_only)
-
-
-def _read(path: Path, overrides: Sequence[str]) -> tuple[Node, dict[str, Any]]:
-    tree = layered(path, overrides)
+    tree = layered(Path(path), overrides)
     data = tree.plain()
-    data.setdefault("name", path.stem)
+    data.setdefault("name", Path(path).stem)
     data.setdefault("output_dir", f"runs/{data['name']}")
     for keys in _paths(data):
-        _locate(data, tree, keys, path.parent)
+        _locate(data, tree, keys, Path(path).parent)
     if isinstance(data["output_dir"], str):
         data["output_dir"] = expanded(data["output_dir"])
-    return tree, data
-
-
-def _validated(tree: Node, data: dict[str, Any], *, evaluation_only: bool = False) -> RunConfig:
     try:
         return RunConfig.model_validate(data, context={"evaluation_only": evaluation_only})
     except ValidationError as error:
-        problems = problems_of(error, tree)
-        try:
-            raise_all(conflicts(data, trains=not evaluation_only))
-        except ValidationError as contradictory:
-            problems.extend(problem for problem in problems_of(contradictory, tree) if problem not in problems)
-        raise Refusal(problems=problems) from None
+        raise Refusal(problems=problems_of(error, tree)) from None
 
 
 def local_path(name: str, *folders: Path) -> Path | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
 from evenkeel.rewards.noise import RewardNoise
@@ -66,9 +66,8 @@ class ModelSection(Section):
     @model_validator(mode="after")
     def _trainable(self) -> Self:
         if self.quantization is not None and self.lora is None:
-            what = "is given without lora, and weights of 4 bits cannot be trained."
-            instead = "Write `lora: {…}` beside it, or delete it."
-            raise_all([problem("quantization-without-lora", what, instead, ("quantization",))])
+            what = "is given without lora: weights of 4 bits are not trained."
+            raise_all([problem("quantization-without-lora", what, "Write `lora: {…}` too.", ("quantization",))])
         return self
 
 
@@ -142,44 +141,17 @@ class EvaluationSection(Section):
     """Completions that a device draws at a time."""
     samples: Count | None = None
     """Completions drawn of each row; ``null`` = one, or with ``greedy`` none."""
-    temperature: float | None = None
+    temperature: Annotated[float, Field(gt=0)] | None = None
     """That ``samples`` are drawn at; ``null`` = ``trl.temperature``."""
     greedy: bool = False
     """Ask for the most probable completion too."""
     keep_best: Text | None = None
     """The metric whose best checkpoint is kept, such as ``eval/test/avg@4``; needs ``every_steps``."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.temperature is not None and self.temperature <= 0:
-            what = f"is {self.temperature:g}, and sampling needs a temperature above 0."
-            instead = "For the most probable completion write `greedy: true`."
-            raise_all([problem("temperature-not-positive", what, instead, ("temperature",))])
-        if self.temperature is not None and self.greedy and self.samples is None:
-            what = f"is {self.temperature:g}, but only the greedy completion is drawn, which has no temperature."
-            instead = "Write `samples: …` too, or delete it."
-            raise_all([problem("temperature-of-greedy", what, instead, ("temperature",))])
-        if self.keep_best is not None and self.every_steps is None:
-            what = f"is {self.keep_best!r}, but the only evaluation of a trained policy is the last one."
-            instead = "Write `every_steps: …` too, or delete it."
-            raise_all([problem("keep-best-of-one", what, instead, ("keep_best",))])
-        return self
-
     @property
     def decodings(self) -> list[Decoding]:
         """How the completions of each held-out row are drawn."""
         return decodings(self.samples, self.temperature, self.greedy)
-
-
-def _rollouts(value: Any) -> Any:
-    if value not in ("all", "off") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        what = f"is {value!r}, which is neither a whole number above 0, nor all, nor off."
-        raise_all([problem("rollouts-to-keep", what, "Write all, off, or how many of each batch: 64.")])
-    return value
-
-
-RolloutCount = Annotated[Any, BeforeValidator(_rollouts, json_schema_input_type=Count | Literal["all", "off"])]
-"""How many rollouts of each batch are kept: ``all``, ``off`` or a whole number above 0."""
 
 
 class LoggingSection(Section):
@@ -191,7 +163,7 @@ class LoggingSection(Section):
     """
     samples_every_steps: Count = 10
     """Two sample completions are shown every so many optimizer steps."""
-    rollouts: RolloutCount = 64
+    rollouts: Count | Literal["all", "off"] = 64
     """Of how many completions of each rollout batch (whole groups) everything is kept as parquet in the run's
     directory: a number, ``all`` or ``off``.
     """
@@ -289,22 +261,18 @@ class RunConfig(Section):
         raise_all(conflicts(self.model_dump(), trains=not (info.context or {}).get("evaluation_only")))
         labels = [reward.label for reward in self.rewards]
         raise_all(
-            problem(
-                "label-twice",
-                f"{label!r} already labels rewards.{first}.",
-                "Give it another `name:`.",
-                ("rewards", index),
-            )
+            problem("label-twice", f"has the name {label!r} of another.", "Write another `name:`.", ("rewards", index))
             for index, label in enumerate(labels)
-            if (first := labels.index(label)) != index
+            if label in labels[:index]
         )
         raise_all(self._unmatched_tasks())
         raise_all(self._unread_columns())
         names = [name for decoding in self.evaluation.decodings for name in decoding.metrics if "gap" not in name]
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
+        known = known if self.evaluation.every_steps is not None else []
         if (wanted := self.evaluation.keep_best) is not None and wanted not in known:
-            what = f"is {wanted!r}, which no evaluation of this run reports."
-            instead = f"Write one of {', '.join(known)}."
+            what = f"is {wanted!r}, which no evaluation during training reports."
+            instead = f"Write one of {', '.join(known)}." if known else "Write `every_steps: …` too."
             raise_all([problem("unknown-metric", what, instead, ("evaluation", "keep_best"))])
         for name in ("deepspeed", "fsdp_config"):
             if isinstance(path := self.trl.get(name), str):
@@ -312,22 +280,16 @@ class RunConfig(Section):
         return self
 
     def _unmatched_tasks(self) -> Iterator[InitErrorDetails]:
-        judged = {reward.task for reward in self.rewards}
+        scored = {reward.task for reward in self.rewards}
         offered = {source.task for _, source in self.data.placed_sources}
-
-        def listed(tasks: set[str | None]) -> str:
-            return ", ".join(sorted(task for task in tasks if task is not None)) or "none"
-
         for place, source in self.data.placed_sources:
-            if source.task not in judged and None not in judged:
-                rows = "without a task" if source.task is None else f"of task {source.task!r}"
-                what = f"no reward judges rows {rows}; the rewards' tasks: {listed(judged)}."
-                instead = "Give the source, or a reward, the same `task:`."
-                yield problem("task-without-reward", what, instead, (*place, "task"))
+            if source.task not in scored and None not in scored:
+                what = f"no reward scores these rows: their task is {source.task}."
+                yield problem("task-without-reward", what, "Give a reward the same `task:`.", (*place, "task"))
         for index, reward in enumerate(self.rewards):
             if reward.task is not None and reward.task not in offered:
-                what = f"no source has rows of task {reward.task!r}; the sources' tasks: {listed(offered)}."
-                instead = "Give a source, or the reward, the same `task:`."
+                what = f"no source has rows of task {reward.task!r}."
+                instead = "Give a source the same `task:`."
                 yield problem("task-without-rows", what, instead, ("rewards", index, "task"))
 
     def _unread_columns(self) -> Iterator[InitErrorDetails]:
@@ -336,10 +298,9 @@ class RunConfig(Section):
             if is_by_task(self.environment):
                 reads = source.task in self.environment
             if source.columns and source.columns.of_reset and not reads:
-                rows = f"rows of task {source.task!r} have" if self.environment else "the run has"
-                what = f"names columns for an environment ({', '.join(source.columns.of_reset)}), and {rows} none."
-                instead = "Write `environment: …`, or delete them; a prompt takes columns in by `prompt: '… {column}'`."
-                yield problem("columns-of-no-environment", what, instead, (*place, "columns", "environment"))
+                what = "names columns, and these rows have no environment."
+                where = (*place, "columns", "environment")
+                yield problem("columns-of-no-environment", what, "Write `environment: …` of the run.", where)
 
     @property
     def run_seed(self) -> int:

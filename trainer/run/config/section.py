@@ -12,25 +12,14 @@ from pydantic_core import InitErrorDetails
 from evenkeel.trainer.run.config.problems import problem, raise_all
 
 
-def _without_zero_byte(text: str) -> str:
-    if "\0" in text:
-        what = f"is {text!r}, and the operating system ends a name at the character with code 0."
-        raise_all([problem("zero-byte", what, "Remove that character.")])
-    return text
-
-
-def _own_folder(name: str) -> str:
-    if not re.fullmatch(r"[^/\\\s]+", name):
-        what = f"is {name!r}, and the name of a folder is one word without spaces and slashes."
-        raise_all([problem("folder-name", what, "Write one word.")])
-    if name in (".", ".."):
-        what = f"is {name!r}, which every folder has: the run would be written among other files."
-        raise_all([problem("no-folder-of-its-own", what, "Write another name.")])
+def _folder_name(name: str) -> str:
+    if not re.fullmatch(r"[^./\\\s\0][^/\\\s\0]*", name):
+        raise_all([problem("folder-name", f"is {name!r:.60}, which names no folder.", "Write one word.")])
     return name
 
 
-Text = Annotated[str, Field(min_length=1), AfterValidator(_without_zero_byte)]
-Name = Annotated[str, AfterValidator(_without_zero_byte), AfterValidator(_own_folder)]
+Text = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, AfterValidator(_folder_name)]
 """The name of a folder that the run makes."""
 Count = Annotated[int, Field(ge=1)]
 
@@ -42,15 +31,11 @@ def expanded(path: str) -> str:
 
 def not_expanded(path: str, *location: str) -> Iterator[InitErrorDetails]:
     """A problem where a path keeps an unknown variable or user, unless a file of that very name exists."""
-    left = expanded(path)
     if os.path.exists(path):  # noqa: PTH110 pathlib raises for a name that is too long
         return
-    if found := re.search(r"\$(?:\{([^}]*)\}|([A-Za-z_]\w*))", left):
-        what = f"is {path!r} with the variable {found[1] or found[2]}, which is not set."
-        yield problem("unset-variable", what, "Set it, or write the path out.", location)
-    elif left.startswith("~"):
-        what = f"is {path!r}, and there is no user {left[1:].partition('/')[0]} on this machine."
-        yield problem("unknown-user", what, "Write the path out.", location)
+    if found := re.search(r"\$\{[^}]*\}|\$[A-Za-z_]\w*|^~[^/]*", expanded(path)):
+        what = f"is {path!r}, and {found[0]} is not set on this machine."
+        yield problem("unset-variable", what, "Write the path out.", location)
 
 
 def _local_path(path: str) -> str:
@@ -63,31 +48,24 @@ LocalPath = Annotated[Text, AfterValidator(_local_path)]
 
 
 def _part(value: Any) -> Any:
-    if isinstance(value, str) and value.strip():
-        return value
-    if not isinstance(value, dict):
-        what = f"is {value!r}, and a part is chosen by its name."
-        instead = "Write its name, package.module:attribute, or {name: …, option: …}."
-        raise_all([problem("part-without-name", what, instead)])
-    elif not isinstance(value.get("name"), str) or not value["name"].strip():
-        what = f"has the keys {', '.join(value) or '(none)'} but no `name` that says which part they are options of."
-        raise_all([problem("part-without-name", what, "Write {name: …, option: …}.")])
+    name = value.get("name") if isinstance(value, dict) else value
+    if not isinstance(name, str) or not name.strip():
+        raise_all([problem("part-without-name", f"is {value!r:.60}, without a name.", "Write {name: …, option: …}.")])
     return value
 
 
 def finite(value: Any) -> Any:
     """``value`` as it is, or pydantic's error for every infinite number or NaN at any depth of it."""
-    raise_all(not_finite(value, ()))
+    raise_all(_not_finite(value, ()))
     return value
 
 
-def not_finite(value: Any, location: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
-    """A problem for every infinite number or NaN at any depth of ``value``, which is at ``location``."""
+def _not_finite(value: Any, location: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
     if isinstance(value, float) and not math.isfinite(value):
-        yield problem("finite-number", f"is {value}, and a finite number is needed.", "Write one.", location)
+        yield problem("finite-number", f"is {value}, and no finite number.", "", location)
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inside:
-        yield from not_finite(item, (*location, key))
+        yield from _not_finite(item, (*location, key))
 
 
 def is_by_task(value: Any) -> TypeGuard[dict[str, Any]]:

@@ -1,15 +1,14 @@
 """What a file may write under ``trl:``, ``model.lora:``, ``algorithm.revision:`` and ``algorithm.teacher:``.
 
-Fields and types are read from ``GRPOConfig`` and ``LoraConfig``. What their types leave open stands here: ranges, and
-words where the type is ``str``. TRL, transformers and torch themselves refuse few of these values when they make
-arguments, optimizer and schedule; with the others a run fails late, or silently does something else.
+Fields and types are read from ``GRPOConfig`` and ``LoraConfig``; ranges, and words where the type is ``str``, stand
+here: with most values outside of them a run fails late, or silently does something else.
 """
 
 import dataclasses
 import enum
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -23,13 +22,12 @@ from pydantic import (
     create_model,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, InitErrorDetails, core_schema
+from pydantic_core import CoreSchema, core_schema
 
 from evenkeel.errors import suggest
 from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION
 from evenkeel.trainer.run.config.problems import problem, raise_all
-from evenkeel.trainer.run.config.section import finite, not_finite
-from evenkeel.trainer.run.config.yaml_document import scalar
+from evenkeel.trainer.run.config.section import finite
 
 CHOICES = {
     "task_type": ("CAUSAL_LM",),
@@ -38,14 +36,6 @@ CHOICES = {
     "vllm_mode": ("server", "colocate"),
     "vllm_model_impl": ("vllm", "transformers"),
     "vllm_importance_sampling_mode": ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask"),
-}
-
-REASONS = {
-    "learning_rate": "At 0 nothing is learned, and below it the reward is made smaller.",
-    "temperature": "At 0 all completions of a group are the same, and every advantage is 0.",
-    "num_generations": "An advantage compares the completions of one prompt, which takes two.",
-    "epsilon": "At 0 the clip stops every token whose probability has moved.",
-    "max_tool_calling_iterations": "At 0 no tool is ever called.",
 }
 
 _RANGES: tuple[tuple[Any, str], ...] = (
@@ -71,7 +61,6 @@ _RANGES: tuple[tuple[Any, str], ...] = (
     (Field(gt=0, le=1), "top_p top_entropy_quantile vllm_gpu_memory_utilization"),
     (Field(ge=0, lt=1), "adam_beta1 adam_beta2"),
     (Field(ge=2), "num_generations"),
-    (Field(ge=-1), "max_steps"),
 )
 RANGE_OF = {name: bounds for bounds, names in _RANGES for name in names.split()}
 
@@ -122,15 +111,14 @@ def quantization(given: dict[str, Any]) -> Any:
 
 def check_quantization(given: dict[str, Any]) -> dict[str, Any]:
     """Leaves a mapping as it is, or raises pydantic's error for what transformers would refuse or ignore."""
-    known: dict[str, Any] = {}
     try:
         known = quantization(given).to_dict()
     except (AttributeError, TypeError, ValueError) as error:
-        raise_all([problem("refused-by-transformers", f"transformers refuses it: {error}.", "Change what it names.")])
+        raise_all([problem("refused-by-transformers", f"transformers refuses it: {error}.", "")])
     for key in given.keys() - known.keys():
         raise_all([problem("unknown-key", "there is no such key.", suggest(key, known), (key,))])
     if not known["load_in_4bit"]:
-        raise_all([problem("not-4-bits", "asks for no base in 4 bits.", "Write load_in_4bit: true.")])
+        raise_all([problem("not-4-bits", "is not in 4 bits.", "Write load_in_4bit: true.")])
     return given
 
 
@@ -188,10 +176,9 @@ def _accepted(name: str, hint: Any, choices: Collection[str] | None) -> Any:
         hint = Literal[*words, None] if types.NoneType in members else Literal[*words]
     elif not _is_plain(hint):
         hint = Any
-    validators: list[Any] = [RANGE_OF[name]] if name in RANGE_OF else []
-    validators += [AfterValidator(_not_zero_steps)] if name == "max_steps" else []
-    validators += [AfterValidator(finite if name == "chat_template_kwargs" else _finite_and_numeric)]
-    return Annotated[hint, *validators]
+    elif name == "max_steps":  # 0 would silently be as long as num_train_epochs
+        hint = Literal[-1] | Annotated[int, Field(gt=0)]
+    return Annotated[hint, *([RANGE_OF[name]] if name in RANGE_OF else []), AfterValidator(finite)]
 
 
 def _is_plain(hint: Any) -> bool:
@@ -199,24 +186,3 @@ def _is_plain(hint: Any) -> bool:
         return all(_is_plain(member) for member in typing.get_args(hint))
     plain = (int, float, str, bool, dict, types.NoneType, Any)
     return hint in plain or typing.get_origin(hint) is Literal
-
-
-def _not_zero_steps(steps: int) -> int:
-    if steps == 0:
-        what = "is 0, which TRL would silently read as: train for `num_train_epochs`."
-        raise_all([problem("no-steps", what, "Write a positive number, or -1.")])
-    return steps
-
-
-def _finite_and_numeric(value: Any) -> Any:
-    def found(value: Any, location: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
-        inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        for key, item in inside:
-            number = scalar(item) if isinstance(value, dict) and isinstance(item, str) else None
-            if isinstance(number, int | float) and not isinstance(number, bool):
-                what = f"is the text {item!r}, which would stay text and never become a number."
-                yield problem("number-as-text", what, f"Write {key}: {item}, without quotes.", (*location, key))
-            yield from found(item, (*location, key))
-
-    raise_all([*not_finite(value, ()), *found(value, ())])
-    return value

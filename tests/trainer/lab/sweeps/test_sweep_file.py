@@ -70,7 +70,7 @@ REFUSALS = [
     ({"seeds": []}, "seeds: is [], and should have at least 1 item."),
     ({"seeds": [-1]}, "seeds.0: is -1, and should be greater than or equal to 0."),
     ({"config": "configs/quickstrat.yaml"}, "config: there is no file configs/quickstrat.yaml"),
-    ({"variants": {"grpo": {}, "two words": {}}}, "one word without spaces and slashes"),
+    ({"variants": {"grpo": {}, "two words": {}}}, "variants.two words: "),
     ({"variants": {"grpo": {}, "a,b": {}}}, "variants.a,b: holds a comma"),
     ({"variants": {"grpo": {"seed": 3}}}, "variants.grpo.seed: is the sweep's to say. Write the seeds of all variants"),
     ({"variants": {"grpo": {"output_dir": "x"}}}, "variants.grpo.output_dir: is the sweep's to say."),
@@ -87,7 +87,7 @@ REFUSALS = [
     ({"executor": {"kind": "local", "time": 60}}, "The keys here are kind, parallel."),
     (
         {"environment": {"OMP_NUM_THREADS": 1}},
-        "environment.OMP_NUM_THREADS: is 1, and a string is needed. Write it in quotes: '1'.",
+        "environment.OMP_NUM_THREADS: is 1, and should be a valid string.",
     ),
     ({"retries": -1}, "retries: is -1"),
 ]

@@ -174,7 +174,7 @@ def test_many_unknown_keys_are_a_few_lines(workshop: Path):
     (workshop / "many.yaml").write_text((workshop / "run.yaml").read_text().replace("trl:\n", f"trl:\n{keys}"))
     problems = checked(str(workshop / "many.yaml"), [], processes=None).problems
     assert len(problems) == 21
-    assert "1,980 more keys" in str(problems[-1]) or "1,980 more keys" in str(problems[0])
+    assert "1,980 more" in str(problems[0])
 
 
 LOOPS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"

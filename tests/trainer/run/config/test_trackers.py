@@ -6,7 +6,6 @@ from typing import get_args
 import pytest
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
-from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config.trackers import TrackerName
 from evenkeel.trainer.run.preflight import prepare_logging
 from tests.trainer.run.config.test_config import load
@@ -14,11 +13,6 @@ from tests.trainer.run.config.test_config import load
 
 def test_the_words_are_those_of_transformers():
     assert {*get_args(TrackerName)} == {*INTEGRATION_TO_CALLBACK}
-
-
-def test_a_tracker_as_a_key_is_told_where_it_goes(tmp_path):
-    with pytest.raises(Refusal, match=r"report_to: \[mlflow\]"):
-        load(tmp_path, "logging: {mlflow: true}\n")
 
 
 @pytest.mark.parametrize("mode", [None, "cloud"])

@@ -33,7 +33,7 @@ FRESH = [
     ),
     # parts
     # settings that do not mean what they say
-    mistake("greedy by top_k", "one-token", "trl.top_k=1", says="top_k: 0"),
+    mistake("greedy by top_k", "one-token", "trl.top_k=1", says="0"),
 ]
 
 RIGHT = [

@@ -6,7 +6,7 @@ ONLINE = ("logging={report_to: [wandb]}",)
 NO_KEY = {"WANDB_API_KEY": "", "WANDB_MODE": "online", "NETRC": "no_such_file"}
 
 LAUNCH = [
-    mistake("another number of processes", "other-number-of-processes", "num_processes=2", processes=1, says="on 2"),
+    mistake("another number of processes", "other-number-of-processes", "num_processes=2", processes=1, says="2"),
     mistake(
         "vLLM is not installed",
         "vllm-version",
@@ -46,9 +46,7 @@ LAUNCH = [
         "evaluation={every_steps: 2, keep_best: eval/test/avg@1}",
         "trl.save_strategy=no",
     ),
-    mistake(
-        "the best of one evaluation", "keep-best-of-one", "evaluation.keep_best=eval/test/avg@1", says="every_steps"
-    ),
+    mistake("the best of one evaluation", "unknown-metric", "evaluation.keep_best=eval/test/avg@1", says="every_steps"),
     mistake(
         "a metric that nothing gives",
         "unknown-metric",
@@ -57,9 +55,8 @@ LAUNCH = [
     ),
     mistake(
         "greedy evaluation by temperature",
-        "temperature-not-positive",
+        "greater-than",
         "evaluation.temperature=0.0",
-        says="greedy: true",
     ),
     mistake(
         "a learning rate that follows a loss",
