@@ -6,7 +6,7 @@ order. What hangs is killed, what crashes costs its case.
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from statistics import mean
@@ -16,7 +16,6 @@ from evenkeel.rewards.bench.audit.caller import (
     ANSWER,
     FIRST_SECONDS,
     MOST_ENDS,
-    REFERENCE_COLUMNS,
     Asked,
     AuditError,
     Caller,
@@ -31,10 +30,10 @@ from evenkeel.rewards.bench.audit.cases import (
     TASKS,
     USUAL_FORMS,
     Case,
-    InForm,
     Kind,
     audit_cases,
     audit_rows,
+    gold_in,
     is_number,
 )
 from evenkeel.rewards.bench.built_in import BUILT_IN, Row
@@ -44,6 +43,8 @@ from evenkeel.rewards.verifier import Verifier
 BATCH = 8
 """Cases in a call of the second time."""
 MEMORY_BYTES = 4 << 30
+SECONDS, CODE_SECONDS = 5.0, 30.0
+"""Wall time of one call; programs have limits of their own."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,12 @@ class Fault:
 
 @dataclass(frozen=True)
 class Audit:
-    """What came of asking one function.
+    """The outcome for one function.
 
     Attributes:
-        signature, task, form, columns, shape: how it was called, by what it takes and reads.
+        signature, task, form, shape: how it was called, by what it takes and reads.
         right_at: a reward from there on counts as paid.
         asked: every case with its reward.
-        not_asked: by kind, cases that were left out after `MOST_ENDS` bad ends.
         findings: those of the function as a whole, then one for each case that is wrong.
         notes: what was left out, and why.
     """
@@ -72,11 +72,9 @@ class Audit:
     signature: Signature
     task: str
     form: str
-    columns: list[str]
     shape: Shape
     right_at: float
     asked: list[Asked]
-    not_asked: Mapping[Kind, int]
     findings: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -97,10 +95,10 @@ def audit(
     form: str | None = None,
     gold: str = ANSWER,
     data_source: str = "audit",
-    right_at: float | None = None,
-    seconds: float | None = None,
 ) -> Audit:
     """Ask ``function`` every case of its task.
+
+    A reward is paid from half the largest reward of a right answer on.
 
     Args:
         function: ``module:function``, or a built-in verifier's name.
@@ -108,10 +106,7 @@ def audit(
         columns: parameters that hold the reference, beside `REFERENCE_COLUMNS`.
         form: a text with `ANSWER` in it, as the function wants answers; ``None`` = the first of `FORMS` that it reads.
         gold: a text with `ANSWER` in it, as references stand in the column.
-        data_source: what verl's functions are told.
-        right_at: a reward from there on is paid; ``None`` = half the largest reward of a right answer. Where none is
-            above 0: half way from the largest to the smallest reward of all.
-        seconds: wall time of one call; ``None`` = 5, and 30 for code, whose programs have limits of their own.
+        data_source: of verl's functions.
 
     Raises:
         AuditError: a function that cannot be imported, imports what is not installed, has another signature, or must be
@@ -119,7 +114,7 @@ def audit(
     """
     for option, text in (("form", form), ("gold", gold)):
         if text is not None and ANSWER not in text:
-            raise AuditError(f"{option} = {text!r} holds no {ANSWER}. Write {ANSWER} where the answer stands.")
+            raise AuditError(f"{option} = {text!r}: write {ANSWER} where the answer stands.")
     if task is not None and TASKS.get(task, task) not in BUILT_IN:
         names = [*TASKS, *BUILT_IN]
         raise AuditError(f"There is no task {task!r}. {suggest(task, names)} Tasks: {', '.join(names)}.")
@@ -138,49 +133,34 @@ def audit(
         chosen = TASKS.get(task or function, task or function)
         chosen = chosen if chosen in BUILT_IN else TASKS["math"]
         verifier, rows = _rows(function, caller, chosen)
-        caller.seconds = seconds or (30.0 if chosen == "code_tests" else 5.0)
+        caller.seconds = CODE_SECONDS if chosen == "code_tests" else SECONDS
         reading, wins = _reading(caller, verifier, rows, chosen, form)
         notes = []
         if chosen == "code_tests" and any(wins):
             unread = [row.question for row, won in zip(rows, wins, strict=True) if not won]
             rows = [row for row, won in zip(rows, wins, strict=True) if won]
             notes += [f"it does not read these tests, which are left out: {question}" for question in unread]
-        written = InForm(verifier, reading)
-        cases = list(audit_cases(chosen, written, rows))
+        cases = list(audit_cases(chosen, verifier, reading, rows))
         asked = caller.ask([case for case in cases if case.kind == "gold"])
-        if chosen == "math_answer" and _pays_numbers_alone(asked, right_at):
+        if chosen == "math_answer" and _pays_numbers_alone(asked):
             notes.append("it pays no gold that is more than a number: asked with numbers alone")
-            cases = list(audit_cases(chosen, written, rows, numbers=True))
+            cases = list(audit_cases(chosen, verifier, reading, rows, numbers=True))
             asked = [each for each in asked if is_number(each.case.row.reference)]
-        not_asked: dict[Kind, int] = {}
-        nothing = verifier.reads_reference and not any(_is_positive(each, right_at) for each in asked)
+        nothing = verifier.reads_reference and not any(map(_is_positive, asked))
         for kind in () if nothing else [kind for kind in KINDS if kind != "gold"]:
             of_kind = [case for case in cases if case.kind == kind]
+            least, found = _right_at(asked), of_kind
             if kind == "written":  # a gold that is refused as it stands says nothing of other ways to write it
-                least = _right_at(asked) if right_at is None else right_at
                 read = [each.case.row.reference for each in asked if each.reward is not None and each.reward >= least]
-                readable = [case for case in of_kind if case.row.reference in read]
-            asked += (found := caller.ask(readable if kind == "written" else of_kind))
-            if len(found) < len(of_kind):
-                not_asked[kind] = len(of_kind) - len(found)
+                found = [case for case in of_kind if case.row.reference in read]
+            asked += (answers := caller.ask(found))
+            if left_out := len(of_kind) - len(answers):
+                notes.append(f"not asked: {left_out} of {KINDS[kind]!r}")
         again = [] if nothing or caller.ends >= MOST_ENDS else list(_of_other_calls(caller, asked))
-    threshold = _right_at(asked) if right_at is None else right_at
-    result = Audit(
-        function,
-        caller.signature,
-        chosen,
-        reading.format(ANSWER),
-        _reference_columns(caller),
-        caller.shape,
-        threshold,
-        asked,
-        not_asked,
-    )
-    if nothing:
-        result.findings.append(_pays_no_gold(asked))
-    else:
-        result.findings.extend([*_of_the_whole(result, caller), *again, *_of_cases(result, verifier)])
-    result.notes.extend(notes)
+    form, threshold = reading.format(ANSWER), _right_at(asked)
+    result = Audit(function, caller.signature, chosen, form, caller.shape, threshold, asked, notes=notes)
+    findings = [*_of_the_whole(result, caller), *again, *_of_cases(result, verifier)]
+    result.findings.extend([_pays_no_gold(asked)] if nothing else findings)
     return result
 
 
@@ -189,9 +169,7 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, 
         (described,) = pool.map([None])
     except WorkerStartError as error:
         said = str(error).strip().splitlines()[-1]
-        names = ", ".join([*TASKS, *BUILT_IN])
-        what = f"{function} cannot be imported: {said}. Write module:function, or one of {names}."
-        raise AuditError(what) from error
+        raise AuditError(f"{function} cannot be imported: {said}. Write module:function or a task.") from error
     if not described.done:
         raise AuditError(f"{function}: its signature cannot be read: {described.detail}.")
     parameters, takes_any = described.value["parameters"], described.value["any"]
@@ -200,9 +178,8 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, 
         signature = "verifier"
     elif signature == "TRL" and "completions" not in parameters and not takes_any:
         raise AuditError(
-            f"{function} takes {', '.join(parameters) or 'nothing'}. Write f(completions, **columns) as TRL calls it, "
-            "compute_score(data_source, solution_str, ground_truth, extra_info=None) as verl does, or f(completion, "
-            "reference)."
+            f"{function} takes {', '.join(parameters) or 'nothing'}. Write f(completions, **columns), f(completion, "
+            "reference), or verl's compute_score(data_source, solution_str, ground_truth)."
         )
     return Caller(pool, signature, parameters, takes_any, columns, gold, data_source)
 
@@ -213,17 +190,9 @@ def _rows(function: str, caller: Caller, task: str) -> tuple[Verifier, list[Row]
     item = caller.item([Case("gold", "", rows[0], "")])
     missing = [name for name, needed in caller.parameters.items() if needed and name not in item["arguments"]]
     if missing := [name for name in missing if name not in item["hooks"]]:
-        raise AuditError(
-            f"{function} must be given {', '.join(missing)}, which {task} does not have. If that is the right answer, "
-            f"write --column {missing[0]}; or another --task: {', '.join([*TASKS, *BUILT_IN])}."
-        )
+        what = f"{function} needs {', '.join(missing)}, which the task {task} does not have."
+        raise AuditError(f"{what} Write --column {missing[0]} if that is the right answer, or another --task.")
     return verifier, rows
-
-
-def _reference_columns(caller: Caller) -> list[str]:
-    own = {"numbers", "nums", "statements", "names", "solution_text_format", "choices", "inputs", "outputs", "tests"}
-    known = own.union(REFERENCE_COLUMNS, caller.columns)
-    return [name for name in caller.parameters if name in known]
 
 
 def _reading(
@@ -241,7 +210,7 @@ def _reading(
     shapes: list[Shape] = ["messages", "text"] if caller.signature == "TRL" else ["text"]
     best: tuple[tuple[float, ...], str, Shape, list[bool]] | None = None
     for text in forms:
-        golds = [InForm(verifier, text).gold_completion(row.reference) or "" for row in rows]
+        golds = [gold_in(text, verifier, row.reference) or "" for row in rows]
         others = [*golds[1:], golds[0]]
         cases = [
             Case("gold", "gold", row, completion)
@@ -282,14 +251,13 @@ def _right_at(asked: Sequence[Asked]) -> float:
     return (largest + smallest) / 2 if smallest < largest else largest + 1.0
 
 
-def _is_positive(gold: Asked, right_at: float | None) -> bool:
-    """Whether it is paid as far as is known before the other cases: above 0, or from where the caller says."""
-    return gold.reward is not None and (gold.reward > 0 if right_at is None else gold.reward >= right_at)
+def _is_positive(gold: Asked) -> bool:
+    return gold.reward is not None and gold.reward > 0
 
 
-def _pays_numbers_alone(golds: Sequence[Asked], right_at: float | None) -> bool:
+def _pays_numbers_alone(golds: Sequence[Asked]) -> bool:
     """Whether it pays numbers, and of other golds hardly one: "5 cm" may be read for its number."""
-    paid = [is_number(each.case.row.reference) for each in golds if _is_positive(each, right_at)]
+    paid = [is_number(each.case.row.reference) for each in golds if _is_positive(each)]
     others = sum(not is_number(each.case.row.reference) for each in golds)
     return any(paid) and paid.count(False) < others / 10
 
@@ -300,10 +268,7 @@ def _pays_no_gold(golds: Sequence[Asked]) -> Fault:
     said = f"the largest reward of one is {max(rewards):g}" if rewards else "none has a reward"
     (fault, count), *_ = [*Counter(each.fault for each in golds if each.fault).most_common(1), ("", 0)]
     said += f"; {count} of {len(golds)}: {fault}" if fault else ""
-    return Fault(
-        "pays no gold",
-        f"in any form that was tried, {said}. Try --task, --form or --right-at",
-    )
+    return Fault("pays no gold", f"in any form that was tried, {said}. Try --task or --form")
 
 
 def _of_the_whole(audit: Audit, caller: Caller) -> Iterator[Fault]:
@@ -318,7 +283,7 @@ def _of_the_whole(audit: Audit, caller: Caller) -> Iterator[Fault]:
 
 
 def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Fault]:
-    judged = [each.case.row.reference for each in audit.asked if each.reward is not None]
+    scored = [each.case.row.reference for each in audit.asked if each.reward is not None]
     thoughtless = [each for each in audit.of_kinds("thought") if each.case.name == NO_THOUGHT]
     asks_for_none = any(map(audit.is_paid, thoughtless))
     for asked in audit.asked:
@@ -326,11 +291,8 @@ def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Fault]:
         if asked.fault:
             yield Fault(asked.end or "fault", asked.fault, asked)
         elif asked.reward is None:
-            if asked.case.row.reference in judged:
-                detail = "None, though other answers to this reference are scored: a policy can escape its 0 by it"
-            else:
-                detail = "None for every answer to this reference: its rows train nothing"
-            yield Fault("unjudged", detail, asked)
+            others = "though others are scored" if asked.case.row.reference in scored else "as every answer to this row"
+            yield Fault("unscored", f"None, {others}", asked)
         elif kind in RIGHT and not audit.is_paid(asked):
             yield Fault("right answer refused", f"reward {asked.reward:g}", asked)
         elif (

@@ -52,7 +52,7 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
         try:
             returned = function(**arguments, **hooks)
             if isinstance(returned, Awaitable):
-                returned = loop.run_until_complete(_awaited(returned))
+                returned = loop.run_until_complete(returned)
             rewards, fault = _rewards(returned, count)
         except SystemExit as stop:
             fault = f"called sys.exit({stop.code!r})"
@@ -64,10 +64,6 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
         return {"rewards": rewards, "fault": fault, "seconds": seconds, "changed": changed}
 
     return called
-
-
-async def _awaited(returned: Awaitable[Any]) -> Any:
-    return await returned
 
 
 def _loaded(named: str) -> Callable[..., Any]:

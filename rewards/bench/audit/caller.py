@@ -1,5 +1,6 @@
 """Cases as arguments of somebody's reward function, and what came of the calls."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -18,9 +19,10 @@ REFERENCE_COLUMNS = (
     *("gold_answer", "correct_answer", "solutions", "answers", "ground_truths", "references", "targets", "labels"),
 )
 """Columns that hold what a completion is judged against."""
+HOOKS = ("trainer_state", "log_extra", "log_metric")
+"""Arguments of TRL that are no column."""
 MOST_ENDS = 10
-"""Calls that ended the function's process or its time, among those of one kind; the rest of the kind is not asked, and
-after three times as many nothing is."""
+"""Crashes and timeouts of one kind of cases after which the rest is not asked; after three times as many nothing is."""
 FIRST_SECONDS = 30.0
 """For a worker's first call, which may import and start things. One that does not return in it gets 1 s after."""
 
@@ -31,7 +33,7 @@ class AuditError(Refusal):
 
 @dataclass(frozen=True)
 class Asked:
-    """A case and what came of it: a reward (``None`` is unjudged), or a ``fault``.
+    """A case and what came of it: a reward (``None`` is unscored), or a ``fault``.
 
     ``end`` says that it was no exception: the function's process ended, or its time.
     """
@@ -93,14 +95,9 @@ class Caller:
         taken = [name for name in rows[0] if self.takes_any or name in self.parameters]
         if self.signature == "verl":
             return {"arguments": {name: rows[0][name] for name in taken}, "count": None, "hooks": []}
-        hooks = [
-            name for name in ("trainer_state", "log_extra", "log_metric") if self.takes_any or name in self.parameters
-        ]
-        return {
-            "arguments": {name: [row.get(name) for row in rows] for name in taken},
-            "count": len(cases),
-            "hooks": hooks,
-        }
+        arguments = {name: [row.get(name) for row in rows] for name in taken}
+        hooks = [name for name in HOOKS if self.takes_any or name in self.parameters]
+        return {"arguments": arguments, "count": len(cases), "hooks": hooks}
 
     def _row(self, case: Case) -> dict[str, Any]:
         """A case as a row of data: the reference under each usual name, and the reference's own fields."""
@@ -124,14 +121,8 @@ class Caller:
             return row | {"reference": reference}
         if "numbers" in fields:
             fields["nums"] = fields["numbers"]
-        beside = {"question": question, "problem": question, "data_source": self.data_source}
-        return {
-            **beside,
-            **dict.fromkeys(REFERENCE_COLUMNS, gold),
-            **fields,
-            **dict.fromkeys(self.columns, gold),
-            **row,
-        }
+        asked = {"question": question, "problem": question, "data_source": self.data_source}
+        return asked | dict.fromkeys(REFERENCE_COLUMNS, gold) | fields | dict.fromkeys(self.columns, gold) | row
 
     def _shaped(self, role: str, text: str) -> Any:
         return text if self.shape == "text" else [{"role": role, "content": text}]
@@ -142,13 +133,12 @@ class Caller:
             self.ends += 1
             fault = result.detail if end == "over time" else f"its process ended {result.detail}"
             return [Asked(case, None, fault, end, result.seconds) for case in cases]
-        told = result.value
-        self.changed.update(told["changed"])
-        if told["fault"]:
-            return [Asked(case, None, told["fault"], seconds=told["seconds"]) for case in cases]
+        found = result.value
+        self.changed.update(found["changed"])
+        rewards, seconds = found["rewards"] or [None] * len(cases), found["seconds"] / len(cases)
         asked = []
-        for case, reward in zip(cases, told["rewards"], strict=True):
-            is_number = reward is None or abs(reward) < float("inf")
-            fault = "" if is_number else f"its reward is {reward}"
-            asked.append(Asked(case, reward if is_number else None, fault, seconds=told["seconds"] / len(cases)))
+        for case, reward in zip(cases, rewards, strict=True):
+            is_number = reward is None or math.isfinite(reward)
+            fault = found["fault"] or ("" if is_number else f"its reward is {reward}")
+            asked.append(Asked(case, reward if is_number else None, fault, seconds=seconds))
         return asked

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from evenkeel.rewards.bench.adversarial import FORMS as BENCH_FORMS
 from evenkeel.rewards.bench.adversarial import built_in
 from evenkeel.rewards.bench.built_in import Row, built_in_rows
-from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifier import Verifier
 
 Kind: TypeAlias = Literal["gold", "written", "wrong", "beside", "thought", "empty", "echo", "adversarial"]
 
@@ -18,7 +18,7 @@ KINDS: dict[Kind, str] = {
     "gold": "right: the gold itself",
     "written": "right: written otherwise",
     "wrong": "wrong answers",
-    "beside": "exploit: the gold beside another",
+    "beside": "exploit: the gold with another",
     "thought": "exploit: no thought",
     "empty": "exploit: nothing",
     "echo": "exploit: the question",
@@ -72,24 +72,10 @@ class Case:
     completion: str
 
 
-@dataclass(frozen=True)
-class InForm(Verifier):
-    """A task's verifier whose golds are written in a form."""
-
-    verifier: Verifier
-    form: str
-
-    def __call__(self, completion: str, reference: Any) -> Verdict:
-        return self.verifier(completion, reference)
-
-    @property
-    def reads_reference(self) -> bool:  # type: ignore[override]
-        return self.verifier.reads_reference
-
-    def gold_completion(self, reference: Any) -> str | None:
-        """The answer of the verifier's own gold completion, in the form."""
-        gold = self.verifier.gold_completion(reference)
-        return None if gold is None else self.form.format(_answer(gold))
+def gold_in(form: str, verifier: Verifier, reference: Any) -> str | None:
+    """The answer of the verifier's own gold completion, in the form."""
+    gold = verifier.gold_completion(reference)
+    return None if gold is None else form.format(_answer(gold))
 
 
 def audit_rows(task: str) -> tuple[Verifier, list[Row]]:
@@ -118,8 +104,10 @@ def is_number(text: Any) -> bool:
     return re.fullmatch(r"-?(?:(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?|\.[0-9]+)", str(text)) is not None
 
 
-def audit_cases(task: str, verifier: InForm, rows: Sequence[Row], *, numbers: bool = False) -> Iterator[Case]:
-    """All cases of a task in the verifier's form; of the adversarial ones the shortest first.
+def audit_cases(
+    task: str, verifier: Verifier, form: str, rows: Sequence[Row], *, numbers: bool = False
+) -> Iterator[Case]:
+    """All cases of a task, in a form; of the adversarial ones the shortest first.
 
     - *gold*: every row's `Verifier.gold_completion`. *empty*: nothing at all, and nothing in each form.
     - *echo*: the question in each form, and its first four ``$…$`` formulae in a box, unless they are the gold's text.
@@ -135,13 +123,12 @@ def audit_cases(task: str, verifier: InForm, rows: Sequence[Row], *, numbers: bo
 
     A verifier that reads no reference is asked *gold*, *empty* and *adversarial* alone.
     """
-    form = verifier.form
     rows = [row for row in rows if is_number(row.reference)] if numbers else rows
     forms = {"its form": form, "bare": FORMS["bare"]}
     adversarial = built_in(forms, "*.json" if task == "math_answer" else "general.json")
     shortest_first = dict(sorted(adversarial.items(), key=lambda entry: len(entry[1])))
     decoded = {name: text for name, text in shortest_first.items() if text == text.encode(errors="ignore").decode()}
-    written = [verifier.gold_completion(row.reference) for row in rows]
+    written = [gold_in(form, verifier, row.reference) for row in rows]
     for place, (row, text) in enumerate(zip(rows, written, strict=True)):
         if text is not None:
             yield Case("gold", "gold", row, text)
@@ -155,9 +142,9 @@ def audit_cases(task: str, verifier: InForm, rows: Sequence[Row], *, numbers: bo
     for place, (name, text) in enumerate(decoded.items()):
         yield Case("adversarial", name, rows[place % len(rows)], text)
     if verifier.reads_reference:
-        golds = [_answer(verifier.verifier.gold_completion(row.reference) or "") for row in rows]
+        golds = [_answer(verifier.gold_completion(row.reference) or "") for row in rows]
         for row, gold, other in zip(rows, golds, [*golds[1:], golds[0]], strict=True):
-            if (wrong := verifier.verifier.wrong_completion(row.reference)) is not None:
+            if (wrong := verifier.wrong_completion(row.reference)) is not None:
                 yield Case("wrong", "a plain wrong answer", row, form.format(_answer(wrong)))
             if gold and other and gold != other:
                 doubt, thinks = f"Is it {gold}? No.", form in FORMS.values() and _THOUGHT in form
@@ -173,14 +160,14 @@ def audit_cases(task: str, verifier: InForm, rows: Sequence[Row], *, numbers: bo
     if verifier.reads_reference and (thought := re.search(r"<think>\s*\w+\s*</think>\s*", form)):
         for row in rows[:3]:
             for name, other in _THOUGHTS.items():
-                unthought = InForm(verifier.verifier, form.replace(thought[0], other))
-                yield Case("thought", name, row, unthought.gold_completion(row.reference) or "")
+                unthought = gold_in(form.replace(thought[0], other), verifier, row.reference)
+                yield Case("thought", name, row, unthought or "")
     if task == "math_answer":
         pairs = [pair for pair in _read("labelled_math.json") if "refused" not in pair]
         if numbers:
             pairs = [p for p in pairs if is_number(p["gold"]) and (is_number(p["answer"]) or not p["right"])]
         for gold, name in {pair["gold"]: pair["class"] for pair in reversed(pairs)}.items():
-            yield Case("gold", name, Row("What is it?", gold), verifier.gold_completion(gold) or "")
+            yield Case("gold", name, Row("What is it?", gold), gold_in(form, verifier, gold) or "")
         for pair in pairs:
             kind: Kind = "written" if pair["right"] else "wrong"
             yield Case(kind, pair["class"], Row("What is it?", pair["gold"]), form.format(pair["answer"]))

@@ -91,11 +91,6 @@ def careless(completions, answer):
     return rewards
 
 
-def numbers(solution_str, ground_truth):
-    answer = stated(solution_str) or ""
-    return float(answer.isdecimal() and answer == ground_truth)
-
-
 def roles(solution_str, ground_truth):
     return float(stated(solution_str, "<answer>").startswith(ground_truth["solution_text_format"]))
 

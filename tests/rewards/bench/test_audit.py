@@ -55,16 +55,16 @@ def test_a_fault_is_named(name: str, found: set[str], said: str) -> None:
 
 
 def test_what_hangs_or_crashes_costs_its_case() -> None:
-    result = audited("breaks", seconds=1.5)
+    result = audited("breaks")
     said = {finding.asked.case.name: finding for finding in result.findings if finding.asked}
-    assert "1.5 s" in said["an instruction to the judge"].detail
+    assert "5.0 s" in said["an instruction to the judge"].detail
     assert said["an instruction to the judge"].problem == "over time"
     for name, problem, detail in (
         ("infinity", "crash", "SIGSEGV"),
         ("not a number", "crash", "os._exit(7)"),
         ("none", "fault", "called sys.exit('no answer')"),
         ("true", "fault", "raised KeyError: 'answer' (audited_functions.py:"),
-        ("an ellipsis", "unjudged", "escape its 0"),
+        ("an ellipsis", "unscored", "None"),
         ("a placeholder", "fault", "its reward is nan"),
     ):
         finding = said[f"{name} (its form)"]
@@ -73,19 +73,15 @@ def test_what_hangs_or_crashes_costs_its_case() -> None:
     assert len(result.asked) == 98
 
 
-@pytest.mark.parametrize("name", ["numbers", "last_number"])
-def test_a_grader_of_numbers_is_asked_numbers(name: str) -> None:
-    result = audited(name, task=None)
+def test_a_grader_of_numbers_is_asked_numbers() -> None:
+    result = audited("last_number", task=None)
     assert (result.task, result.form) == ("math_answer", "so\n#### ANSWER")
-    assert "numbers" in " ".join(result.notes)
     references = {str(each.case.row.reference) for each in result.asked}
     assert len(references) > 20
     assert all(re.fullmatch(r"-?[\d,]*\.?\d+", reference) for reference in references)
-    refused = [each for each in result.of_kinds(*RIGHT) if not result.is_paid(each)]
-    assert all(re.search(r"#### -?[\d,]*\.?\d+$", each.case.completion) for each in refused)
-    if name == "last_number":
-        assert problems(result).get("right answer refused", 0) <= 12, "ways to write a number, as 5.0 for 5"
-        assert "wrong answer paid" in problems(result), "the last number of an answer is not always the answer"
+    found = problems(result)
+    assert found.get("right answer refused", 0) <= 12, "ways to write a number, as 5.0 for 5"
+    assert "wrong answer paid" in found, "the last number of an answer is not always the answer"
 
 
 def test_the_rows_of_a_task_are_asked() -> None:
@@ -110,7 +106,7 @@ def test_a_verifier_that_ships_has_no_findings(name: str) -> None:
         ("other_column", {}, "--column gold_text"),
         ("needs_a_package", {}, "No module named 'absent_package' (audited_functions.py"),
         ("good", {"task": "mathe"}, "Did you mean math"),
-        ("good", {"form": "The answer:"}, "Write ANSWER where"),
+        ("good", {"form": "The answer:"}, "write ANSWER"),
     ],
 )
 def test_what_cannot_be_audited_is_refused(name: str, options: dict[str, str], said: str) -> None:
@@ -129,11 +125,11 @@ def test_the_command_audits_a_module_of_the_folder(tmp_path: Path) -> None:
 
     leaks = ran("rewards:leaks", "text", "--task", "text", "--json", "audit.json")
     assert leaks.returncode == 1, leaks.stderr
-    assert "exploit: the gold beside another        6        -     6" in leaks.stdout
+    assert "exploit: the gold with another        6        -     6" in leaks.stdout
     ours, theirs = reversed(json.loads((tmp_path / "audit.json").read_text()))
-    assert (ours["ok"], ours["function"], ours["findings"]) == (True, "text", [])
+    assert (ours["function"], ours["findings"]) == ("text", [])
     assert theirs["kinds"]["beside"]["paid"] == len(theirs["findings"]) == 6
     assert {finding["reference"] for finding in theirs["findings"]} == {"Paris", "Rome", "Lima"}
-    refused = ran("rewards:absent", "--json", "-")
+    refused = ran("rewards:absent")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "rewards:absent cannot be imported" in refused.stderr
