@@ -4,9 +4,8 @@ since the last log line. Part of exact resume.
 
 import hashlib
 import io
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from transformers.trainer import TRAINER_STATE_NAME
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.registry import Strategy
@@ -23,8 +21,6 @@ from evenkeel.trainer.step.setup import Ranks
 FILE = "evenkeel.pt"
 ROLLOUT_BATCHES = "rollout_batches"
 """In the run's counts: the rollout batches that were trained to their end."""
-_NOTHING: dict[str, Any] = {"strategies": {}, "counts": {}, "logged": []}
-"""Of a checkpoint that `GRPOTrainer` saved. `evenkeel train` refuses one of a run without the file."""
 _SETTINGS = ("weight_decay", "betas", "eps")
 """Of a group of parameters, what is no state of the optimizer."""
 
@@ -67,10 +63,6 @@ class Checkpoint:
     branch: Fraction | None = None
     queue: bytes = b""
 
-    def agreed_states(self) -> dict[str, Any]:
-        """`agreed_states` of the strategies, before anything is written: a collective that may raise."""
-        return agreed_states(self.strategies)
-
     def content(self, states: dict[str, Any], log_state: LogState, queue: bytes = b"") -> dict[str, Any]:
         """What the main process writes into ``evenkeel.pt``, with what `agreed_states` gave; a collective."""
         content = {"strategies": states, "counts": dict(self.counts), "logged": gather_object([asdict(log_state)])}
@@ -84,17 +76,14 @@ class Checkpoint:
     def _queue_file(self, folder: Path) -> Path:
         return folder / f"rollouts_ahead_{self.ranks.index}.pt"
 
-    def read(self, folder: Path, rollouts_of: Callable[[int], int]) -> None:
+    def read(self, folder: Path) -> None:
         """Restore the strategies and counts, and keep the log state for when training starts.
 
-        Args:
-            rollouts_of: rollout batches trained in so many optimizer steps, for checkpoints in which none are counted.
-
         Raises:
-            Refusal: the checkpoint holds no state for a strategy that has one.
-            Refusal: rollout batches were written ahead by another number of processes.
+            Refusal: the checkpoint holds no state for a strategy that has one, or rollout batches that were written
+                ahead by another number of processes.
         """
-        found = content_of(folder) if (folder / FILE).exists() else _NOTHING
+        found = content_of(folder)
         begun = found.get("branch")
         self.branch = None if begun is None else Fraction(*begun["ratio"])
         for part in self.strategies:
@@ -102,17 +91,12 @@ class Checkpoint:
                 continue
             if part.kind not in found["strategies"]:
                 raise Refusal(
-                    f"{folder} holds no state of {part.kind} {part.name!r}, so training would continue as if it had "
-                    "seen nothing. Resume from a checkpoint of a run with this strategy, or start a new run.",
+                    f"{folder} holds no state of {part.kind} {part.name!r}. Resume from a run with this strategy.",
                     code="strategy-state",
                 )
             part.function.load_state_dict(found["strategies"][part.kind])  # type: ignore[attr-defined]
         self.counts.clear()
         self.counts.update(found["counts"])
-        if ROLLOUT_BATCHES not in self.counts:
-            self.counts[ROLLOUT_BATCHES] = rollouts_of(
-                json.loads((folder / TRAINER_STATE_NAME).read_text())["global_step"]
-            )
         logged = found["logged"]
         self.log_state = LogState(**logged[self.ranks.index]) if len(logged) == self.ranks.count else None
         self.queue = self._queue(folder, found.get("queues", 0))
@@ -122,9 +106,8 @@ class Checkpoint:
         if processes in (0, self.ranks.count):
             return self._queue_file(folder).read_bytes() if processes else b""
         raise Refusal(
-            f"Rollout batches were written ahead of training (speed.staleness), and {folder} holds those of "
-            f"{processes} processes, where there are {self.ranks.count}. The policies that wrote them are gone. Resume "
-            "from another checkpoint, on as many processes as it was saved on, or start a new run.",
+            f"{folder} holds rollout batches that {processes} processes have written ahead (speed.staleness), and "
+            f"there are {self.ranks.count}. Resume on {processes}.",
             code="queue",
         )
 
@@ -195,15 +178,14 @@ def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:
     for rank, (_, failed) in enumerate(found):
         if failed:
             raise Refusal(
-                f"No checkpoint was written: on rank {rank} of {len(found)} the state cannot be had of {failed}. Let "
-                "state_dict return tensors, numbers, texts, lists and dictionaries, on every rank.",
+                f"No checkpoint was written: on rank {rank} of {len(found)} there is no state of {failed}. Let "
+                "state_dict return tensors, numbers, texts, lists and dictionaries.",
                 code="strategy-state",
             ) from cause
     if len(set(found)) > 1:
         raise Refusal(
             f"The state of {' and '.join(states)} differs between processes, so no checkpoint can restore it. Compute "
-            "it from what all processes see: an advantage estimator is given the whole rollout batch, a token weight "
-            "or coefficient only its own rows.",
+            "it from what all processes see, as an advantage estimator does.",
             code="strategy-state",
         )
     return states

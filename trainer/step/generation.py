@@ -72,63 +72,21 @@ class CommonRandomNumbers:
     """Sampling noise that runs have in common, so that variants differ only where their policies do.
 
     The noise of a token is made of its sample's key (`SampleKeys`, from the prompt's tokens) and its position (see
-    `keyed_draw`), not of what was drawn before. An evaluation's greedy samples are numbered too.
-
-    In a conversation with tools the prompt is the row's first one, and the position counts what the policy has written
-    so far: neither the answers of tools nor which other rows still go on have a part in it.
+    `keyed_draw`), not of what was drawn before. An evaluation's greedy samples are numbered too. Of a conversation with
+    tools it is the first turn that is drawn so.
     """
 
     def __init__(self, seed: int, ranks: Ranks) -> None:
         self.samples = SampleKeys(seed, ranks)
-        self._keys: list[int] = []  # of the newest rows of this rank
-        self._written: list[int] = []  # by the policy in each of them, in all turns
-        self._shown: list[int] = []  # ids that it was shown for its newest turn
-        self._loop: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]], Sequence[Sequence[Any]], int] | None = None
 
     def start_evaluation(self) -> None:
         """Number the samples of each prompt from 0 again."""
         self.samples.start_over()
 
-    @contextmanager
-    def later_turns(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        completion_ids: Sequence[Sequence[int]],
-        completions: Sequence[Sequence[Any]],
-        limit: int,
-    ) -> Iterator[None]:
-        """Inside, `draw` is asked for the next turns of the newest rows, of those that TRL's tool loop goes on with.
-
-        Args:
-            prompt_ids, completion_ids, completions: of all rows, as the loop goes on writing them.
-            limit: tokens of a completion; a row that has so many behind a tool's answer has ended.
-        """
-        self._loop = prompt_ids, completion_ids, completions, limit
-        try:
-            yield
-        finally:
-            self._loop = None
-
     def draw(self, prompt_ids: Sequence[Sequence[int]], batch: int) -> Draw:
-        """How tokens after these prompts of this rank are drawn, in the rollout batch of that number.
-
-        A collective, but for later turns, which each rank has as many of as its rows need.
-        """
-        shown = [len(ids) for ids in prompt_ids]
-        if self._loop is None:
-            self._keys, self._written, self._shown = self.samples.of(prompt_ids, batch), [0] * len(shown), shown
-            mine = [*zip(self._keys, self._written, strict=True)]
-        else:
-            first, completion_ids, completions, limit = self._loop
-            mine = []
-            answered = [row for row, messages in enumerate(completions) if messages[-1]["role"] == "tool"]
-            waiting = [row for row in answered if len(completion_ids[row]) < limit]
-            for row, length in zip(waiting, shown, strict=True):
-                self._written[row] += len(first[row]) + len(completion_ids[row]) - self._shown[row]
-                self._shown[row] = length
-                mine.append((self._keys[row], self._written[row]))
-        keys, written = torch.tensor(mine, device=self.samples.ranks.device).T
-        return lambda probs, rows, position: keyed_draw(probs, keys[rows], written[rows] + position)
+        """How tokens after these prompts of this rank are drawn, in the rollout batch of that number; a collective."""
+        keys = torch.tensor(self.samples.of(prompt_ids, batch), device=self.samples.ranks.device)
+        return lambda probs, rows, position: keyed_draw(probs, keys[rows], torch.full_like(rows, position))
 
 
 class PreallocatedLayer(DynamicLayer):

@@ -149,13 +149,6 @@ class Schedule:
         """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
         return self.accumulated % self.microbatches_per_rollout == 0
 
-    def rollouts_of(self, step: int) -> int:
-        """Rollout batches trained to their end in ``step`` optimizer steps, if every one of these is whole.
-
-        Those at the end of an epoch may hold fewer micro-batches; the run's counts know.
-        """
-        return step * self.accumulated // self.microbatches_per_rollout
-
     def rollouts_begun(self, steps: int, per_epoch: int) -> int:
         """Rollout batches of which ``steps`` optimizer steps train a part, with so many in an epoch.
 

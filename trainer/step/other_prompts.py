@@ -20,11 +20,7 @@ from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrast, contr
 from evenkeel.trainer.step.rollout import Rollout, tokens_of, verdicts
 from evenkeel.trainer.step.setup import Batch, Row, Setup
 
-_NO_VERDICTS = (
-    "revision: the reward functions leave no verdict on each completion in the column `correct`, so no answer can be "
-    "reported as wrong and no revision to be right. Rewards made of verifiers leave it; a function of your own calls "
-    "log_extra('correct', [True, False, None, …]), one for each completion."
-)
+_NO_VERDICTS = "%s needs a verdict on each completion: let a reward function call log_extra('correct', [True, …])."
 Write = Callable[[list[Row], list[Any]], tuple[list[list[int]], Mapping[str, list[Any]]]]
 """Generates one completion of each prompt, judged as an answer to its row: their tokens, and what the reward functions
 logged, name → one value a row. All ranks call it with as many rows."""
@@ -41,9 +37,8 @@ class Revision:
 class Revisions:
     """Revise the wrong answers of a rollout batch; leaves the columns of `REVISION_COLUMNS`.
 
-    Both the references and the revisions of a step are drawn from the run's seed and the step alone: a resumed run
-    draws what the first one drew, and the rollouts are those of a run without revisions (vLLM samples by its own
-    seed). Revisions are sampled as rollouts are.
+    References and revisions of a step are drawn from the run's seed and the step alone, so that a resumed run draws
+    what the first one drew (vLLM samples by its own seed). Revisions are sampled as rollouts are.
 
     Args:
         options: which answers are compared, how, and what is credited.
@@ -66,7 +61,7 @@ class Revisions:
             ValueError: the reward functions leave no verdicts, or a prompt is not text.
         """
         if correct is None:
-            raise ValueError(_NO_VERDICTS)
+            raise ValueError(_NO_VERDICTS % "revision")
         rows, batch = rollout.rows, rollout.batch
         jobs, most = self._jobs(correct, len(rows), seed)
         asked = [(row, reference) for row, _, reference in jobs] + [(0, self.ranks.index * len(rows))] * (
@@ -82,7 +77,7 @@ class Revisions:
             token_ids, logged = write([rows[row] for row, _ in asked], prompts)
             right = verdicts(logged, noisy=True)
             if right is None or len(right) != len(asked):
-                raise ValueError(_NO_VERDICTS)
+                raise ValueError(_NO_VERDICTS % "revision")
             revisions = [Revision(ids, value) for ids, value in zip(token_ids, right.tolist(), strict=True)]
         mine: dict[int, dict[int, Revision]] = defaultdict(dict)
         for (row, place, _), revision in zip(jobs, revisions, strict=False):  # those left over filled up the batch
@@ -150,37 +145,25 @@ def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionO
     Raises:
         ValueError: the last message is not text.
     """
-    return in_place_of_text(
-        prompt, partial(options.revision_prompt, answer=answer, reference=reference), "revision", "Revise"
-    )
+    return in_place_of_text(prompt, partial(options.revision_prompt, answer=answer, reference=reference))
 
 
-def in_place_of_text(prompt: Any, written: Callable[[str], str], option: str, use: str) -> Any:
+def in_place_of_text(prompt: Any, written: Callable[[str], str]) -> Any:
     """``prompt``, plain text or messages, with what is ``written`` from its text, or its last message's, in its place.
 
     Raises:
-        ValueError: the last message is not text; the message says so of ``option`` and its ``use``.
+        ValueError: the last message is not text.
     """
     if isinstance(prompt, str):
         return written(prompt)
     content = prompt[-1]["content"]
     if not isinstance(content, str):
-        raise ValueError(
-            f"{option}: a prompt's last message has the content {content!r:.80}, and the template needs text. "
-            f"{use} text prompts alone, or leave {option} out."
-        )
+        raise ValueError(f"A prompt's last message is {content!r:.80}; a revision or a teacher needs text.")
     return [*prompt[:-1], {**prompt[-1], "content": written(content)}]
 
 
 REFERENCE = "reference"
 """The column of gold answers."""
-NO_VERDICTS = (
-    "teacher_contrast: the reward functions leave no verdict on each completion in the column `correct`, so no sibling "
-    "is known to be right or wrong. Rewards made of verifiers leave it; a function of your own calls "
-    "log_extra('correct', [True, False, None, …]), one for each completion."
-)
-
-
 Score = Callable[[Tensor, Tensor, int], tuple[Tensor, Any]]
 """Token ids and attention mask (B, P + T), and T → log π (B, T) of the last T, by the current policy, and more."""
 Verdicts = Callable[[], Tensor | None]
@@ -220,7 +203,7 @@ class Teacher:
         if "teacher_contrast" not in self.asked:
             return {}
         if (correct := verdicts()) is None:
-            raise ValueError(NO_VERDICTS)
+            raise ValueError(_NO_VERDICTS % "teacher_contrast")
         of_all = contrasted_siblings(correct, self.group_size, self.options.wrong_siblings, seed)
         of_all = of_all[:, (of_all >= 0).any(0)]
         texts = gather_object(self.decode(batch["completion_ids"]))
@@ -241,9 +224,8 @@ class Teacher:
         input_ids, mask, width = tokens_of({**batch, "prompt_ids": padded, "prompt_mask": filled})
         if self.longest is not None and input_ids.shape[1] > self.longest:
             raise ValueError(
-                f"{' and '.join(self.asked)}: a teacher's prompt of {padded.shape[1]} tokens and a completion of "
-                f"{width} are more than the model's {self.longest} positions. Leave longer rows out, shorten the "
-                "template in algorithm.teacher, or lower trl.max_completion_length."
+                f"A teacher's prompt of {padded.shape[1]} tokens and a completion of {width} are more than the model's "
+                f"{self.longest} positions. Lower trl.max_completion_length, or leave longer rows out."
             )
         return score(input_ids, mask, width)[0]
 
@@ -256,10 +238,7 @@ def privileged_prompts(rows: Iterable[Row], options: TeacherOptions) -> list[Any
     """
     return [
         in_place_of_text(
-            row["prompt"],
-            partial(options.privileged_prompt, reference=reference_text(row.get(REFERENCE))),
-            "teacher_logps",
-            "Score",
+            row["prompt"], partial(options.privileged_prompt, reference=reference_text(row.get(REFERENCE)))
         )
         for row in rows
     ]
@@ -276,9 +255,7 @@ def sibling_prompts(
     return [
         row["prompt"]
         if sibling < 0
-        else in_place_of_text(
-            row["prompt"], partial(options.sibling_prompt, response=responses[sibling]), "teacher_contrast", "Score"
-        )
+        else in_place_of_text(row["prompt"], partial(options.sibling_prompt, response=responses[sibling]))
         for row, sibling in zip(rows, siblings, strict=True)
     ]
 
@@ -287,15 +264,13 @@ def reference_text(reference: Any) -> str:
     """A gold answer as a teacher is shown it.
 
     Raises:
-        ValueError: neither text nor a number. What else a verifier judges by (numbers and a target, statements) need
-            not hold the answer, and a teacher that learns nothing new would credit noise.
+        ValueError: neither text nor a number; other references need not hold the answer.
     """
     text = str(reference).strip() if isinstance(reference, str | int | float) else ""
     if not text:
         raise ValueError(
-            f"teacher_logps: the row's reference is {reference!r:.80}, and a teacher is shown the gold answer as text. "
-            "Name a column of answers (columns: {reference: answer} in a run file, a column `reference` of the data in "
-            "Python), or choose a strategy that names no teacher_logps."
+            f"teacher_logps: a row's reference is {reference!r:.80}, and a teacher needs the gold answer as text. "
+            "Name a column of answers (columns: {reference: answer})."
         )
     return text
 

@@ -30,14 +30,12 @@ class Generations(NamedTuple):
         generated: what it returned.
         rewards: (N, F) of all ranks.
         columns: what this rank's reward functions logged, name → one value a row.
-        turns: of each row, as `Provenance.turns` gives them.
     """
 
     prompts: list[Any]
     generated: tuple[Any, ...]
     rewards: Tensor
     columns: dict[str, list[Any]]
-    turns: list[Any]
 
 
 Answer = Callable[[list[Row]], Generations]
@@ -107,13 +105,10 @@ class Prompts:
         return rows
 
     @contextmanager
-    def serving_kept_rollout(self) -> Iterator[list[Any]]:
-        """Inside, TRL asks for what was generated and judged for the kept rows; afterwards nothing is kept.
-
-        What is given is the turns of these rows; none where no rows are kept.
-        """
+    def serving_kept_rollout(self) -> Iterator[bool]:
+        """Inside, TRL asks for what was generated and judged for the kept rows, if any; afterwards nothing is kept."""
         try:
-            yield [] if self._kept is None else self._kept.turns
+            yield self._kept is not None
         finally:
             self._kept = None
 
@@ -143,9 +138,8 @@ class Prompts:
             return
         if (verdicts := correct()) is None:
             raise ValueError(
-                f"prompt_sampler {self.sampler.name!r} goes by the share of right responses, and the reward functions "
-                "leave no verdict on each completion in the column `correct`. Rewards made of verifiers leave it; a "
-                "function of your own calls log_extra('correct', [True, False, None, …])."
+                f"prompt_sampler {self.sampler.name!r} needs a verdict on each completion: let a reward function call "
+                "log_extra('correct', [True, False, None, …])."
             )
         shares = verdicts.view(-1, self.group_size).nanmean(1).cpu()
         with naming(f"{self.sampler.kind} {self.sampler.name!r}"):
@@ -172,16 +166,16 @@ class Prompts:
         self._log(found, wanted, [record for _, group, _ in kept for record in group], logged, metrics)
         self.chosen = [prompt for prompt, _, _ in kept]
         records = self.ranks.own_share([record for _, group, _ in kept for record in group])
-        prompts, ids, completion_ids, marks, completions, logps, turns = (
+        prompts, ids, completion_ids, marks, completions, logps = (
             [record[name] for record in records]
-            for name in ("prompt", "prompt_ids", "completion_ids", "tool_mask", "completion", "logps", "turns")
+            for name in ("prompt", "prompt_ids", "completion_ids", "tool_mask", "completion", "logps")
         )
         tool_mask, sampled = (None if any(each is None for each in values) else values for values in (marks, logps))
         names = sorted({name for _, group, _ in kept for record in group for name in record["columns"]})
         columns = {name: [record["columns"].get(name) for record in records] for name in names}
         # as TRL's _generate returns it
         generated: tuple[Any, ...] = (ids, completion_ids, tool_mask, completions, sampled, {}, None, [])
-        self._kept = Generations(prompts, generated, torch.cat([rewards for _, _, rewards in kept]), columns, turns)
+        self._kept = Generations(prompts, generated, torch.cat([rewards for _, _, rewards in kept]), columns)
 
     def _asked(self, found: Candidates, wanted: int) -> int:
         """Prompts of the next round: as many as miss, by the share of live groups so far; equally many on all ranks."""
@@ -195,7 +189,7 @@ class Prompts:
 
     def _add_round(self, prompts: list[int], answer: Answer, found: Candidates) -> None:
         """Generate and judge the rows of ``prompts`` on all ranks, and sort their groups."""
-        texts, generated, rewards, columns, turns = answer(self._rows_of(prompts))
+        texts, generated, rewards, columns = answer(self._rows_of(prompts))
         prompt_ids, completion_ids, tool_mask, completions, logps, *_ = generated
         records = gather_object(
             [
@@ -207,7 +201,6 @@ class Prompts:
                     "completion": completions[row],
                     "logps": None if logps is None else logps[row],
                     "columns": {name: each[row] for name, each in columns.items()},
-                    "turns": turns[row],
                 }
                 for row in range(len(completions))
             ]

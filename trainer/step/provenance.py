@@ -1,19 +1,17 @@
 """Whether exactly the tokens that the policy sampled are trained, where a completion is a conversation with tools.
 
-Such a completion is made of pieces: what the policy wrote, what the chat template and the tools put after it, what the
-policy wrote then. TRL joins their token ids and marks the policy's. A token that is marked wrongly, made again from
-text, left out of the loss or scored in another context spoils the gradient, and nothing in a log shows it. So a run's
-first batches, and what the loss makes of them, are compared with what the policy was shown and wrote.
+TRL joins the token ids of what the policy wrote and of what the chat template and the tools put in between, and marks
+the policy's. A token that is marked wrongly, made again from text, left out of the loss or scored in another context
+spoils the gradient, and nothing in a log shows it. So a run's first batches, and what the loss makes of them, are
+compared with what the policy was shown and wrote.
 
-With vLLM the samples are those of an engine, and a sync of its weights can go wrong without a sound: a tied LM head of
-which the engine keeps a copy, adapters that were not merged, an update that never arrives, another dtype, another
-temperature. An importance ratio would hide it. So known tokens are scored by both after each sync.
+With vLLM a sync of the weights can go wrong without a sound, and an importance ratio would hide it. So known tokens are
+scored by both after each sync.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
 from math import inf
 from typing import Any, NamedTuple
 
@@ -27,10 +25,8 @@ from evenkeel.trainer.step.rollout import AGREEMENT, loss_mask
 from evenkeel.trainer.step.setup import Batch, Ranks, Setup, temporarily
 
 BOUNDS = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
-"""The largest difference of a token's log-probability that rounding explains, by what the trainer computes in.
-
-On a CPU, with a policy of 0.8 million parameters, float32 differed by up to 7e-6 and bfloat16 by 0.11
-(configs/README.md); what larger models reach is not known, hence the room above it.
+"""The largest difference of a log-probability between vLLM and the trainer that rounding explains, by what the trainer
+computes in. Measured: 7e-6 in float32, 0.11 in bfloat16 (configs/README.md); larger models may reach more.
 """
 METRIC = "environment/provenance"
 SAMPLED, DUE, PLAIN = "sampled", "gradient_due", "plain_logps"
@@ -114,7 +110,8 @@ class Provenance:
         chooses = args.top_entropy_quantile < 1 or args.off_policy_mask_threshold is not None
         high = args.epsilon if args.epsilon_high is None else args.epsilon_high
         self._clipped_from = 0.0 if chooses else min(math.log1p(high), args.epsilon)
-        self._left = BATCHES if loaded.own_generation == "tools" else 0  # elsewhere a completion is one answer
+        several_turns = loaded.own_generation == "tools" and not setup.settings.several_rounds
+        self._left = BATCHES if several_turns else 0  # elsewhere a completion is one answer, or kept from a round
         self._calls = list[list[Turn]]()
         self._current: tuple[Batch, Tensor, bool] | None = None
         self._written_after = 0
@@ -140,16 +137,6 @@ class Provenance:
         with temporarily(trainer, {"_generate_single_turn": noted} if is_due else {}):
             yield
 
-    def turns(self, generated: Sequence[Any]) -> list[list[Turn] | None]:
-        """Of each row of what TRL's ``_generate`` has just returned the turns that were noted; ``None`` = not noted."""
-        rows = [[*prompt, *written] for prompt, written in zip(generated[0], generated[1], strict=True)]
-        calls, self._calls = self._calls, []
-        return [*conversations(calls, rows)] if calls else [None] * len(rows)
-
-    def put_back(self, turns: Sequence[list[Turn] | None]) -> None:
-        """The turns of the rows of the next batch, where they were generated before, by another rank perhaps."""
-        self._calls = [[turn for turn in call if turn] for call in zip_longest(*(each for each in turns if each))]
-
     def check(self, trainer: Any, batch: Batch, metrics: dict[str, list[float]]) -> None:
         """Compare this rank's rollout batch with the turns that were noted, and add `SAMPLED` and `PLAIN` to it.
 
@@ -160,7 +147,7 @@ class Provenance:
         self._left -= 1
         calls, self._calls = self._calls, []
         if not calls:
-            self.ranks.warn("What is trained is not checked: an override generates without _generate_single_turn.")
+            self.ranks.warn("An override generates without _generate_single_turn: what is trained is not checked.")
             return
         masked = zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)
         prompts = [ids[mask.bool()].tolist() for ids, mask in masked]
@@ -177,8 +164,8 @@ class Provenance:
                 continue
             wrong += 1
             words = words or (
-                f"of {len(rows)} completions of rank {self.ranks.index} would not be trained as the policy sampled "
-                f"them. The first is row {row}, token {place - before} of the completion; before it stands "
+                f"of {len(rows)} completions of rank {self.ranks.index} would not be trained as sampled. "
+                f"The first is row {row}, token {place - before} of the completion, after "
                 f"{self.tokenizer.decode(ids[max(place - 16, 0) : place])!r}."
             )
         _raise_on_all(self.ranks, words and f"{wrong} {words}")
@@ -266,8 +253,7 @@ class Provenance:
         if far.sum() > _OUTLIERS * len(far):
             words = (
                 f"The loss does not see conversations as the policy did: {far.sum()} of {len(far)} log-probabilities "
-                f"differ by more than {self.bound:g}, by up to {compared.max():g}, from those that the model gives the "
-                "same tokens without padding and masks"
+                f"differ by more than {self.bound:g}, by up to {compared.max():g}, from the model's alone"
             )
         _raise_on_all(self.ranks, words and f"{words}; on rank {self.ranks.index}.")
 
@@ -278,12 +264,8 @@ def _raise_on_all(ranks: Ranks, words: str) -> None:
     if any(flags):
         message = [words]
         broadcast_object_list(message, from_process=flags.index(True))
-        raise FaultError(
-            f"{message[0]} That is not the policy's gradient, so the run ends before it is applied. Leave out "
-            "overrides of TRL's loop and loss, or take another chat template; if neither is it, report this with your "
-            "versions of trl and transformers.",
-            code="provenance",
-        )
+        what = f"{message[0]} Leave out overrides of TRL's loop and loss, or take another chat template."
+        raise FaultError(what, code="provenance")
 
 
 PROMPTS, PROMPT_TOKENS, TOKENS = 8, 16, 16
@@ -302,8 +284,8 @@ class EngineCheck:
     """Trusts vLLM only as far as it has scored known tokens alike.
 
     After every sync of the weights 8 prompts of 16 random tokens are continued by 16 tokens, drawn as rollouts are but
-    with a seed of their own, so that they change no later sample. The trainer scores them, as it scores rollouts. The
-    largest difference over all ranks is logged as ``vllm/agreement_max``; above the bound every rank raises.
+    with a seed of their own, and scored by the trainer. The largest difference over all ranks is logged as
+    ``vllm/agreement_max``; above the bound every rank raises.
 
     Args:
         bound: the largest difference of a log-probability that is allowed; ``None`` = that of `BOUNDS`.
@@ -343,11 +325,9 @@ class EngineCheck:
             dtype = str(self.dtype).removeprefix("torch.")
             raise FaultError(
                 f"After the weight sync at step {step} vLLM's log-probabilities differ from the trainer's by up to "
-                f"{worst:.2g}, where {self.bound:g} is allowed (the trainer computes in {dtype}), so the next rollouts "
-                "would be samples of another policy. Usual causes: another temperature (start the server with "
-                "--logprobs-mode processed_logprobs, leave temperature out of trl.generation_kwargs); weights that do "
-                "not arrive (another server at trl.vllm_server_base_url, a tied LM head of which vLLM keeps a copy, "
-                f"adapters that do not merge); another dtype (vllm serve --dtype {dtype}, or vllm.agreement_bound).",
+                f"{worst:.2g}, where {self.bound:g} is allowed. Usual causes: another temperature (start the server "
+                "with --logprobs-mode processed_logprobs), another server at trl.vllm_server_base_url, weights that "
+                f"do not arrive (a tied LM head, adapters), another dtype (--dtype {dtype}, vllm.agreement_bound).",
                 code="engine-disagreement",
             )
 

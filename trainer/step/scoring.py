@@ -4,6 +4,7 @@ For a rollout batch TRL asks for π_old first, where it needs it, and then for t
 the loss it asks for the policy that is trained. Everything else (an estimator that asks, an evaluation) is `OTHER`.
 """
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from enum import Enum
@@ -21,20 +22,6 @@ from evenkeel.trainer.step.packing import with_shared_prompts
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.rollout import loss_mask, tokens_of
 from evenkeel.trainer.step.setup import Batch, Setup, temporarily
-
-_IMAGES = (
-    "pixel_values",
-    "image_grid_thw",
-    "num_images",
-    "pixel_attention_mask",
-    "spatial_shapes",
-    "num_tiles",
-    "image_sizes",
-    "token_type_ids",
-    "mm_token_type_ids",
-    "image_position_ids",
-)
-"""What TRL's batches hold beside the tokens, and its scoring of tokens takes by the same names."""
 
 
 class Purpose(Enum):
@@ -188,7 +175,8 @@ class Scoring:
 
     def old_policy(self, score: Callable[..., Any], model: Any, batch: Batch) -> dict[str, Tensor]:
         """``log π_old``, its entropy and, if named, Σ π_old², where TRL did not compute what somebody asks for."""
-        arguments, images = tokens_of(batch), {key: batch[key] for key in _IMAGES if key in batch}
+        arguments = tokens_of(batch)
+        images = {name: batch[name] for name in inspect.signature(score).parameters if name in batch}
         if not self.strategies.ask_for("sum_pi_squared"):
             logps, entropies = self.completions(score, model, *arguments, compute_entropy=True, **images)
             return {"old_per_token_logps": logps, "old_entropies": entropies}

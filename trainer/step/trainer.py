@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
@@ -282,7 +281,7 @@ class RLVRTrainer(GRPOTrainer):
         rewards = self._calculate_rewards(rows, prompts, generated[3], generated[1])
         columns = {name: each for name, each in self._pending_extra_logs.items() if len(each) == len(rows)}
         self._pending_extra_logs = defaultdict(list)
-        return Generations(prompts, generated, rewards, columns, self.parts.provenance.turns(generated))
+        return Generations(prompts, generated, rewards, columns)
 
     def _rollout(self, rows: list[Row]) -> RolloutBatch:
         """A rollout batch of these rows by the current policy, with its advantages."""
@@ -292,12 +291,10 @@ class RLVRTrainer(GRPOTrainer):
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
         ended = {"environments": None, "environment_factories": None}  # where rows are judged already
         with (
-            parts.prompts.serving_kept_rollout() as kept_turns,
-            temporarily(self, ended if kept_turns and has_environments else {}),
+            parts.prompts.serving_kept_rollout() as is_kept,
+            temporarily(self, ended if is_kept and has_environments else {}),
             parts.scoring.rollout(),  # TRL scores π_old off-policy or with vLLM's correction, then the reference
         ):
-            if kept_turns:
-                parts.provenance.put_back(kept_turns)
             batch: Batch = super()._generate_and_score_completions(rows)
         parts.provenance.check(self, batch, metrics)
         parts.scoring.complete(batch, metrics, old_policy)
@@ -418,11 +415,10 @@ class RLVRTrainer(GRPOTrainer):
 
     def _tool_call_loop(self, prompts: Any, prompt_ids: Any, completion_ids: Any, completions: Any, *rest: Any) -> Any:
         """TRL's, which calls tools one after another; environments that can make calls of several rows at once do."""
-        beside = getattr(self.environments[0], "_side_by_side", None) if self.environments else None
-        noise, limit = self.parts.common_noise, self.max_completion_length
+        together = getattr(self.environments[0], "_side_by_side", None) if self.environments else None
         with (
-            nullcontext() if beside is None else beside(self.environments, completions),
-            nullcontext() if noise is None else noise.later_turns(prompt_ids, completion_ids, completions, limit),
+            nullcontext() if together is None else together(self.environments, completions),
+            temporarily(self.parts, {"common_noise": None}),  # ranks have different numbers of later turns
         ):
             return super()._tool_call_loop(prompts, prompt_ids, completion_ids, completions, *rest)
 
@@ -583,7 +579,7 @@ class RLVRTrainer(GRPOTrainer):
         self._finish_pending()
         if (faults := self.parts.faults) is not None:
             faults.check_weights(self.model, self._position)
-        states = self.parts.checkpoint.agreed_states()
+        states = checkpoint.agreed_states(self.strategies.all)
         measured = LogState(
             {name: list(map(float, values)) for name, values in self._metrics["train"].items()},
             self.parts.loss.means.state_dict(),
@@ -606,17 +602,9 @@ class RLVRTrainer(GRPOTrainer):
         if self.parts.faults is None:
             super().create_model_card(*positional, **keywords)
 
-    def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """TRL's, in which tied weights are not reported missing."""
-        tied = getattr(self.model, "all_tied_weights_keys", None) or {}
-        missing = [name for name in load_result.missing_keys if name not in tied]
-        super()._issue_warnings_after_load(
-            SimpleNamespace(missing_keys=missing, unexpected_keys=load_result.unexpected_keys)
-        )
-
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is not None:
-            self.parts.checkpoint.read(Path(checkpoint), self.parts.schedule.rollouts_of)
+            self.parts.checkpoint.read(Path(checkpoint))
             self.parts.lag.unpack(self.parts.checkpoint.queue)
             self.parts.microbatches.resume()
         if (ratio := self.parts.checkpoint.branch) is None:

@@ -1,6 +1,5 @@
-"""A checkpoint's own file: what it holds, and a checkpoint that lacks it."""
+"""A checkpoint's own file: what it holds."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -26,22 +25,15 @@ def ranks() -> Ranks:
 
 def test_what_is_written_is_read_again_without_a_trainer(tmp_path: Path, ranks: Ranks):
     written = Checkpoint([], ranks, Counter({"steps left out": 2, "rollout_batches": 7}))
-    torch.save(written.content(written.agreed_states(), LOGGED), tmp_path / FILE)
+    torch.save(written.content({}, LOGGED), tmp_path / FILE)
     read = Checkpoint([], ranks, Counter({"weight syncs": 9}))
-    read.read(tmp_path, lambda step: step)
+    read.read(tmp_path)
     assert read.counts == {"steps left out": 2, "rollout_batches": 7}
     found = read.take_log_state()
     assert found is not None
     assert (found.metrics, found.loss, found.total_loss, found.last_logged) == ({"reward": [0.5, 1.0]}, 0.25, 3.5, 2)
     assert found.means["sums"]["advantage/mean"].tolist() == [1.0, 2.0]
     assert read.take_log_state() is None
-
-
-def test_a_checkpoint_of_trls_trainer_is_read_by_its_step_alone(tmp_path: Path, ranks: Ranks):
-    (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": 6}))
-    read = Checkpoint([], ranks, Counter(syncs=1))
-    read.read(tmp_path, lambda step: step // 2)
-    assert (read.counts, read.log_state) == ({"rollout_batches": 3}, None)
 
 
 class NumberingTrainer(RLVRTrainer):

@@ -9,10 +9,7 @@ from datasets import Dataset
 from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
-from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.step.generation import compact_generation
-from tests.paths import ROOT
 from tests.trainer.training import PROMPTS, digit_reward, in_options, ours
 
 COMMON = {"generation": "compact", "common_random_numbers": True}
@@ -124,56 +121,3 @@ def test_evaluations_share_their_noise(tiny_model: Path, tmp_path: Path):
             (found,) = made.newest_evaluations
             answered.append(sorted((record["item"], record["completion"]) for record in found.records))
     assert answered[0] == answered[1] == answered[2] == answered[3]
-
-
-ROUNDS = [
-    str(ROOT / "configs/environments/key_door_tiny_cpu.yaml"),
-    "common_random_numbers=true",
-    "data.test.max_rows=12",
-    "algorithm.prompts_per_rollout=4",
-    "algorithm.sequences_per_update=16",
-    "trl.num_generations=4",
-    "trl.per_device_train_batch_size=16",
-    "evaluation.samples=2",
-    "evaluation.greedy=false",
-    "logging.report_to=none",
-]
-"""A game of several turns, whose tiny policy can call its tool."""
-
-
-def playing(folder: Path, *settings: str) -> Any:
-    return Experiment.of_file(Path(ROUNDS[0]), [*ROUNDS[1:], f"output_dir={folder}", *settings]).trainer
-
-
-@pytest.mark.parametrize("scale", [1.0, 0.9], ids=["as it ships", "another policy"])
-def test_the_noise_of_a_turn_goes_on_where_the_row_stopped_writing(tmp_path: Path, scale: float):
-    """Every token of a conversation is what its row's key and the tokens written before make of the policy's own."""
-    made = playing(tmp_path)
-    with torch.no_grad():
-        made.model.lm_head.weight.mul_(scale)
-    made.model.train()
-    batch = made._generate_and_score_completions([dict(row) for row in made.train_dataset.select([0] * 8 + [1] * 8)])
-    made.model.eval()
-    ids, mask = (torch.cat([batch[f"prompt_{name}"], batch[f"completion_{name}"]], 1) for name in ("ids", "mask"))
-    with torch.no_grad():
-        probs = made.model(ids, attention_mask=mask).logits[:, batch["prompt_ids"].shape[1] - 1 : -1].softmax(-1)
-    written = (batch["completion_mask"] * batch["tool_mask"]).bool()
-    turns = (written[:, 1:] & ~written[:, :-1]).sum(1) + 1
-    assert len(set(turns.tolist())) > 2, "rows end after different numbers of turns"
-    for row in range(len(written)):
-        prompt = batch["prompt_ids"][row][batch["prompt_mask"][row].bool()].tolist()
-        key = torch.tensor([row_key(made.args.seed, 0, prompt, row % 8)])
-        places = written[row].nonzero()[:, 0].tolist()
-        drawn = [keyed_draw(probs[row, place][None], key, count).item() for count, place in enumerate(places)]
-        assert drawn == batch["completion_ids"][row, written[row]].tolist()
-
-
-def test_which_rows_play_beside_it_has_no_part_in_a_conversation(tmp_path: Path):
-    answered = []
-    for batch_size in (8, 3):
-        made = playing(tmp_path / str(batch_size), f"evaluation.batch_size={batch_size}")
-        made.evaluate()
-        (found,) = made.newest_evaluations
-        answered.append(sorted((record["item"], record["num_tokens"], record["reward"]) for record in found.records))
-    assert answered[0] == answered[1]
-    assert len({tokens for _, tokens, _ in answered[0]}) > 2

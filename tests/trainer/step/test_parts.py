@@ -73,7 +73,6 @@ def test_schedule_and_position():
     assert schedule.microbatches_per_rollout == 8
     assert not schedule.is_on_policy  # 4 optimizer steps
     assert Schedule(2, 4, 1, 1).is_on_policy  # two rollout batches make one
-    assert schedule.rollouts_of(5) == 1  # 5 · 2 // 8
     assert schedule.place(11) == 3  # 11 mod 4
     assert schedule.pass_index(11) == 0  # (11 // 4) mod 2
     assert position.where == "at optimizer step 5"

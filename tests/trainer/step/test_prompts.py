@@ -191,7 +191,6 @@ def test_conversations_of_several_rounds_keep_their_masks_rewards_and_turns(tmp_
     trainer.train()
     kind.reset = reset
     logged = [line for line in trainer.state.log_history if "prompt_sampler/rounds" in line]
-    assert [line["environment/provenance"] for line in logged] == [1.0, 1.0]  # exactly what was sampled is trained
     assert max(line["prompt_sampler/rounds"] for line in logged) > 1
     generated = sum(line["prompt_sampler/generated_per_trained"] for line in logged)
     assert len(began) == pytest.approx(8 * generated)

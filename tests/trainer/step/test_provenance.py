@@ -113,7 +113,7 @@ def test_rows_that_change_places_end_the_run(trainer: Scripted):
         return masks[::-1], completions[::-1], ids[::-1], *rest
 
     vars(trainer)["_tool_call_loop"] = changed
-    with pytest.raises(FaultError, match="of 20 completions of rank 0 would not be trained as"):
+    with pytest.raises(FaultError, match="of 20 completions of rank 0 would not be trained as sampled"):
         rollout(trainer)
 
 
