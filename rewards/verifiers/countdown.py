@@ -1,8 +1,6 @@
-"""Countdown: reach a target with given numbers and the four operations. Verifier, parser and solver.
+"""Countdown: reach a target with given numbers and the four operations. Verifier and solver.
 
-The parser is our own, because ``eval`` runs what a policy invents.
-
-Grammar, over non-negative integer literals::
+An answer is parsed by Python's own parser and never run. Of its grammar only these are read, over whole numbers::
 
     sum     = product { (+ | - | −) product }
     product = atom    { (* | × | / | ÷) atom }
@@ -12,10 +10,11 @@ There is no sign, no power, no floor division, no decimal point and no implied m
 the task's four operations, and each has been used to reach a target that the four operations do not reach.
 """
 
+import ast
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -23,6 +22,18 @@ from typing import Any
 
 from evenkeel.rewards.extraction import answer_block
 from evenkeel.rewards.verifier import Verdict, Verifier
+
+LONGEST_EXPRESSION = 512  # characters; ten numbers of ten digits with every bracket fit in a quarter of it
+LARGEST_SEARCH = 4  # numbers; four cost milliseconds, five already seconds
+
+_CHARACTERS = re.compile(r"[0-9+\-*/()\s]*")
+_SPELLINGS = str.maketrans({"−": "-", "×": "*", "÷": "/"})
+_OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Fraction]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 
 
 @dataclass(frozen=True)
@@ -74,18 +85,19 @@ class Countdown(Verifier):
         text, equals, claim = answer.partition("=")
         if equals and claim.strip() != str(target):
             return f"'= {claim.strip()[:40]}' stands after the expression; the target is {target}"
+        literals: list[int] = []
         try:
-            expression = parse_expression(text)
-        except MalformedExpressionError as error:
-            return f"not an expression: {error}"
-        used, given = Counter(expression.literals), Counter(numbers)
+            value = _value(_parsed(text), literals)
+        except ZeroDivisionError:
+            return "divides by zero"
+        except ValueError:
+            return "not an expression of whole numbers, + - * / and brackets"
+        used, given = Counter(literals), Counter(numbers)
         if excess := used - given:
             return f"uses {sorted(excess.elements())} beyond the given {sorted(numbers)}"
         if self.use_all and used != given:
             return f"leaves {sorted((given - used).elements())} unused"
-        if expression.value is None:
-            return "divides by zero"
-        return None if expression.value == target else f"equals {expression.value}, not {target}"
+        return None if value == target else f"equals {value}, not {target}"
 
 
 def _problem(reference: Any) -> tuple[tuple[int, ...], int]:
@@ -112,115 +124,30 @@ def _integer(value: Any) -> int:
     return operator.index(value)
 
 
-LONGEST_EXPRESSION = 512  # characters; ten numbers of ten digits with every bracket fit in a quarter of it
-DEEPEST_NESTING = 32  # brackets; each level costs a few Python frames
+def _parsed(text: str) -> ast.expr:
+    """The syntax tree of ``text``, in bounded time. Raises ``ValueError`` where it is too long or no expression."""
+    text = text.translate(_SPELLINGS)
+    if len(text) > LONGEST_EXPRESSION or not _CHARACTERS.fullmatch(text):
+        raise ValueError
+    try:
+        return ast.parse(" ".join(text.split()), mode="eval").body
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError from error
 
-_TOKEN = re.compile(r"\s*(?:(?P<integer>0|[1-9][0-9]*)(?![0-9])|(?P<symbol>[-+*/()]))")
-_SPELLINGS = str.maketrans({"−": "-", "×": "*", "÷": "/"})
 
+def _value(node: ast.expr, literals: list[int]) -> Fraction:
+    """The exact value, the integers that it uses added to ``literals``.
 
-class MalformedExpressionError(ValueError):
-    """The text is not an arithmetic expression of the countdown task; the message says where it stops being one."""
-
-
-@dataclass(frozen=True)
-class Expression:
-    """A parsed expression.
-
-    Attributes:
-        value: its exact value; ``None`` where it divides by zero.
-        literals: the integers that it uses, in the order in which they are written, repetitions kept.
+    Raises ``ValueError`` for anything but the four operations on whole numbers, ``ZeroDivisionError`` for x / 0.
     """
+    match node:
+        case ast.Constant(value=int(number)):
+            literals.append(number)
+            return Fraction(number)
+        case ast.BinOp(left, operation, right) if type(operation) in _OPERATIONS:
+            return _OPERATIONS[type(operation)](_value(left, literals), _value(right, literals))
+    raise ValueError
 
-    value: Fraction | None
-    literals: tuple[int, ...]
-
-
-def parse_expression(text: str) -> Expression:
-    """The value and the literals of ``text``, exactly and in bounded time.
-
-    Division by zero is a well-formed expression without a value. Raises ``MalformedExpressionError`` for everything
-    that the grammar above does not produce, for more than 512 characters and for brackets nested more than 32 deep.
-    """
-    if len(text) > LONGEST_EXPRESSION:
-        raise MalformedExpressionError(f"{len(text)} characters, more than the {LONGEST_EXPRESSION} that are read")
-    reader = _Reader(_tokens(text.translate(_SPELLINGS).strip()))
-    value = reader.sum(depth=0)
-    if reader.next is not None:
-        raise MalformedExpressionError(f"an operation is missing before {reader.next!r}")
-    return Expression(value, tuple(reader.literals))
-
-
-def _tokens(text: str) -> list[str]:
-    tokens, position = [], 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise MalformedExpressionError(f"{text[position : position + 12].strip()!r} is not arithmetic")
-        tokens.append(match["integer"] or match["symbol"])
-        position = match.end()
-    return tokens
-
-
-class _Reader:
-    """Recursive descent over the tokens. A division by zero makes every value above it ``None``."""
-
-    def __init__(self, tokens: list[str]) -> None:
-        self._tokens = tokens
-        self._position = 0
-        self.literals: list[int] = []
-
-    @property
-    def next(self) -> str | None:
-        return self._tokens[self._position] if self._position < len(self._tokens) else None
-
-    def sum(self, depth: int) -> Fraction | None:
-        value = self._product(depth)
-        while self.next in ("+", "-"):
-            value = _applied(self._take(), value, self._product(depth))
-        return value
-
-    def _product(self, depth: int) -> Fraction | None:
-        value = self._atom(depth)
-        while self.next in ("*", "/"):
-            value = _applied(self._take(), value, self._atom(depth))
-        return value
-
-    def _atom(self, depth: int) -> Fraction | None:
-        token = self._take()
-        if token.isdecimal():
-            self.literals.append(int(token))
-            return Fraction(int(token))
-        if token != "(":
-            raise MalformedExpressionError(f"a number or a bracket should stand where {token!r} stands")
-        if depth == DEEPEST_NESTING:
-            raise MalformedExpressionError(f"brackets nested more than {DEEPEST_NESTING} deep")
-        value = self.sum(depth + 1)
-        if self.next != ")":
-            raise MalformedExpressionError("a bracket is not closed")
-        self._take()
-        return value
-
-    def _take(self) -> str:
-        if self.next is None:
-            raise MalformedExpressionError("it ends where a number should follow" if self._tokens else "it is empty")
-        self._position += 1
-        return self._tokens[self._position - 1]
-
-
-def _applied(operation: str, left: Fraction | None, right: Fraction | None) -> Fraction | None:
-    if left is None or right is None:
-        return None
-    if operation == "+":
-        return left + right
-    if operation == "-":
-        return left - right
-    if operation == "*":
-        return left * right
-    return left / right if right else None
-
-
-LARGEST_SEARCH = 4  # numbers; four cost milliseconds, five already seconds
 
 _Term = tuple[Fraction, str]  # a value, and the expression that has it
 

@@ -25,7 +25,6 @@ Style = Literal["published", "compact"]
 
 LEAVES = ("telling-truth", "lying")
 COMMUTATIVE = ("and", "or", "<=>")
-ARITY = {"not": (1, 1), "and": (2, 16), "or": (2, 16), "->": (2, 2), "<=>": (2, 2)}
 
 MAX_PEOPLE = 16
 MAX_DEPTH = 16
@@ -59,8 +58,8 @@ def parse_statements(text: str) -> tuple[Statement, ...]:
         raise ValueError(f"statements of {len(text)} characters: at most {MAX_CHARACTERS} are read")
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError) as error:
-        raise ValueError(f"statements {text[:80]!r} are no Python literal ({type(error).__name__})") from None
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        raise ValueError(f"statements {text[:80]!r} are no Python literal") from None
     return checked_statements(value)
 
 
@@ -68,56 +67,27 @@ def checked_statements(value: Any) -> tuple[Statement, ...]:
     """``value`` as statements: lists become tuples, and everything outside the language is refused.
 
     Raises:
-        ValueError: no sequence of 1 to 16 claims, an unknown word, a wrong number of arguments, a person who is not
-            there, or nesting deeper than 16.
+        ValueError: no sequence of 1 to 16 claims, or one that is not in the language or nested deeper than 16.
     """
     if not isinstance(value, tuple | list) or not 1 <= len(value) <= MAX_PEOPLE:
-        raise ValueError(f"statements {_short(value)} are not a sequence of 1 to {MAX_PEOPLE} claims")
+        raise ValueError(f"statements {reprlib.repr(value)} are not a sequence of 1 to {MAX_PEOPLE} claims")
     return tuple(_checked(statement, len(value), MAX_DEPTH) for statement in value)
 
 
 def _checked(statement: Any, num_people: int, depth_left: int) -> Statement:
-    word = statement[0] if isinstance(statement, tuple | list) and statement else None
-    if not isinstance(word, str) or word not in (*LEAVES, *ARITY):
-        raise ValueError(f"{_short(statement)} is not a claim: it begins with none of {', '.join((*LEAVES, *ARITY))}")
-    arguments = statement[1:]
-    if word in LEAVES:
-        if len(arguments) != 1 or type(arguments[0]) is not int or not 0 <= arguments[0] < num_people:
-            raise ValueError(f"{_short(statement)} names nobody: write ('{word}', i) with i from 0 to {num_people - 1}")
-        return (word, arguments[0])
-    fewest, most = ARITY[word]
-    if not fewest <= len(arguments) <= most:
-        needed = str(fewest) if fewest == most else f"{fewest} to {most}"
-        raise ValueError(f"{_short(statement)} gives '{word}' {len(arguments)} claims: it joins {needed}")
-    if depth_left == 0:
-        raise ValueError(f"a claim nested deeper than {MAX_DEPTH}")
-    return (word, *(_checked(argument, num_people, depth_left - 1) for argument in arguments))
-
-
-def _short(value: Any) -> str:
-    return reprlib.repr(value)
+    match statement:
+        case [("telling-truth" | "lying") as word, person] if type(person) is int and 0 <= person < num_people:
+            return (word, person)
+        case ["not", _] | ["and" | "or", _, _, *_] | ["->" | "<=>", _, _] if depth_left:
+            word, *claims = statement
+            return (word, *(_checked(each, num_people, depth_left - 1) for each in claims))
+    raise ValueError(f"{reprlib.repr(statement)} is not a claim about {num_people} people")
 
 
 def evaluate(statement: Statement, assignment: Sequence[bool]) -> bool:
     """Whether ``statement`` is true when person i is a knight exactly where ``assignment[i]``."""
-    word, *arguments = statement
-    if word in LEAVES:
-        return bool(assignment[arguments[0]]) is (word == "telling-truth")
-    values = [evaluate(argument, assignment) for argument in arguments]
-    if word == "not":
-        return not values[0]
-    if word == "and":
-        return all(values)
-    if word == "or":
-        return any(values)
-    if word == "->":
-        return not values[0] or values[1]
-    return len(set(values)) == 1
-
-
-def is_solution(statements: Sequence[Statement], assignment: Sequence[bool]) -> bool:
-    """Whether every knight's claim is true and every knave's is false."""
-    return all(evaluate(statement, assignment) == role for statement, role in zip(statements, assignment, strict=True))
+    place = sum(bool(knight) << person for person, knight in enumerate(assignment))
+    return bool(truth_table(statement, len(assignment)) >> place & 1)
 
 
 def truth_table(statement: Statement, num_people: int) -> int:
@@ -150,11 +120,10 @@ def _knight_bits(person: int, num_people: int) -> int:
     return int(((1 << (1 << num_people)) - 1) // ((1 << block) + 1)) << block
 
 
-def solutions(statements: Sequence[Statement], num_people: int | None = None) -> list[tuple[bool, ...]]:
-    """Every assignment that solves the puzzle, found among all 2**num_people (default: one person a statement)."""
-    people = len(statements) if num_people is None else num_people
-    solved = (1 << (1 << people)) - 1
-    everything = solved
+def solutions(statements: Sequence[Statement]) -> list[tuple[bool, ...]]:
+    """Every assignment that solves the puzzle, found among all 2**people at once."""
+    people = len(statements)
+    solved = everything = (1 << (1 << people)) - 1
     for person, statement in enumerate(statements):
         solved &= everything ^ _knight_bits(person, people) ^ truth_table(statement, people)
     return [tuple(bool(k >> i & 1) for i in range(people)) for k in _set_bits(solved)]

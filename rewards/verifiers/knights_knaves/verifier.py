@@ -12,7 +12,6 @@ from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
     Statement,
     checked_statements,
     evaluate,
-    is_solution,
     parse_statements,
     solutions,
 )
@@ -20,17 +19,9 @@ from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
 Scheme = Literal["accuracy", "paper"]
 
 
-@dataclass(frozen=True)
-class _Scores:
-    right: float
-    wrong: float
-    unreadable: float
-    bad_format: float
-
-
 _SCORES = {
-    "accuracy": _Scores(right=1.0, wrong=0.0, unreadable=0.0, bad_format=0.0),
-    "paper": _Scores(right=3.0, wrong=-0.5, unreadable=-1.0, bad_format=-3.0),
+    "accuracy": {"right": 1.0, "wrong": 0.0, "unreadable": 0.0},
+    "paper": {"right": 3.0, "wrong": -0.5, "unreadable": -1.0, "bad format": -3.0},
 }
 
 
@@ -68,7 +59,7 @@ class KnightsKnaves(Verifier):
 
     def __post_init__(self) -> None:
         """Set ``full_score`` from ``scheme``."""
-        object.__setattr__(self, "full_score", _SCORES[self.scheme].right)
+        object.__setattr__(self, "full_score", _SCORES[self.scheme]["right"])
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Judge ``completion`` against ``reference``."""
@@ -78,16 +69,18 @@ class KnightsKnaves(Verifier):
         except ValueError as error:
             return Verdict(None, None, f"unusable reference: {error}")
         if self.scheme == "paper" and (fault := _format_fault(completion)):
-            return Verdict(scores.bad_format, None, fault)
+            return Verdict(scores["bad format"], None, fault)
         block = answer_block(completion)
         if block.text is None:
-            return Verdict(scores.unreadable, None, block.problem)
+            return Verdict(scores["unreadable"], None, block.problem)
         stated = parse_roles(block.text, puzzle.names)
         if isinstance(stated, str):
-            return Verdict(scores.unreadable, None, stated)
+            return Verdict(scores["unreadable"], None, stated)
         answer = roles(puzzle.names, stated, "published")
         mistake = _mistake(puzzle, stated)
-        return Verdict(scores.wrong, answer, mistake) if mistake else Verdict(scores.right, answer, "the solution")
+        return (
+            Verdict(scores["wrong"], answer, mistake) if mistake else Verdict(scores["right"], answer, "the solution")
+        )
 
     def gold_completion(self, reference: Any) -> str | None:
         """A short thought and the reference's solution, one numbered line a person."""
@@ -132,48 +125,32 @@ def _read_reference(reference: Any) -> _Reference:
     """
     if not isinstance(reference, Mapping):
         raise ValueError(f"{type(reference).__name__} is not a mapping with the keys of a puzzle's row")
-    gold_text = reference.get("solution_text_format")
-    if gold_text is not None and not isinstance(gold_text, str):
+    gold_text, value = reference.get("solution_text_format"), reference.get("statements")
+    if not isinstance(gold_text, str | None):
         raise ValueError(f"solution_text_format is {type(gold_text).__name__}, not a text")
     names = _names(reference.get("names"), gold_text)
-    statements = _statements(reference.get("statements"), len(names))
     gold = None if gold_text is None else parse_roles(gold_text, names)
     if isinstance(gold, str):
         raise ValueError(f"solution_text_format: {gold}")
-    if statements is None:
+    if value is None:
         if gold is None:
             raise ValueError("it has neither statements nor solution_text_format")
         return _Reference(names, None, gold)
-    if gold is None:
-        found = solutions(statements)
-        if not found:
-            raise ValueError("no assignment of roles satisfies its statements")
-        return _Reference(names, statements, found[0])
-    if not is_solution(statements, gold):
-        raise ValueError("its solution_text_format contradicts its statements")
-    return _Reference(names, statements, gold)
+    statements = parse_statements(value) if isinstance(value, str) else checked_statements(value)
+    if len(statements) != len(names):
+        raise ValueError(f"{len(statements)} statements for {len(names)} names")
+    found = solutions(statements)
+    if not found or gold not in (None, *found):
+        raise ValueError("its solution contradicts its statements, or there is none")
+    return _Reference(names, statements, gold or found[0])
 
 
 def _names(value: Any, gold_text: str | None) -> tuple[str, ...]:
-    if value is None:
-        names = tuple(names_in(gold_text or ""))
-    elif isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
-        names = tuple(value)
-    else:
+    if value is not None and (isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable)):
         raise ValueError(f"names is {type(value).__name__}, not a list of names")
-    if not names:
-        raise ValueError("it names nobody, neither in names nor in solution_text_format")
-    if not all(isinstance(name, str) and name.strip() == name != "" for name in names):
-        raise ValueError(f"names {list(names)!r:.80} are not all texts without blanks around them")
+    names = tuple(names_in(gold_text or "") if value is None else value)
+    if not names or not all(isinstance(name, str) and name.strip() == name != "" for name in names):
+        raise ValueError(f"names {list(names)!r:.80} are not one or more texts without blanks around them")
     if len({name.lower() for name in names}) < len(names):
         raise ValueError(f"names {list(names)!r:.80} are not all different")
     return names
-
-
-def _statements(value: Any, num_people: int) -> tuple[Statement, ...] | None:
-    if value is None:
-        return None
-    statements = parse_statements(value) if isinstance(value, str) else checked_statements(value)
-    if len(statements) != num_people:
-        raise ValueError(f"{len(statements)} statements for {num_people} names")
-    return statements

@@ -3,7 +3,9 @@
 import importlib.util
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from evenkeel.errors import suggest
 
@@ -21,8 +23,8 @@ def reasoning_gym_rows(
     *,
     part: Literal["train", "test"],
     task: str,
-    train: int,
-    test: int,
+    train: Annotated[int, Field(ge=0)],
+    test: Annotated[int, Field(ge=0)],
     seed: int,
     config: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
@@ -42,8 +44,6 @@ def reasoning_gym_rows(
     if not is_installed():
         raise ValueError(MISSING)
     options = {**(config or {}), "seed": seed, "size": (train + test) * MOST_DRAWS}
-    if min(train, test) < 0 or train + test < 1:
-        raise ValueError(f"{train=} and {test=}: write how many rows of each part")
     dataset = _dataset(task, options)
     entries: dict[str, Any] = {}
     for index in range(options["size"]):
@@ -52,10 +52,7 @@ def reasoning_gym_rows(
         if len(entries) == train + test:
             break
     else:
-        raise ValueError(
-            f"{task} has only {len(entries)} different questions among {options['size']}, not "
-            f"{train + test}; ask for fewer, or widen the task by config"
-        )
+        raise ValueError(f"{task} has {len(entries)} different questions, not {train + test}. Ask for fewer.")
     rows = [
         {"prompt": question, "reference": {"task": task, "config": as_text(options), "entry": as_text(entry)}}
         for question, entry in entries.items()
@@ -68,8 +65,7 @@ def _dataset(task: str, options: Mapping[str, Any]) -> Any:
     from reasoning_gym.factory import DATASETS
 
     if task not in DATASETS:
-        hint = suggest(task, DATASETS, f"There are {', '.join(sorted(DATASETS))}.")
-        raise ValueError(f"reasoning_gym has no task {task!r}. {hint}")
+        raise ValueError(f"reasoning_gym has no task {task!r}. {suggest(task, DATASETS)}")
     try:
         return reasoning_gym.create_dataset(task, **options)
     except (AssertionError, TypeError, ValueError) as error:  # the library checks options by assert

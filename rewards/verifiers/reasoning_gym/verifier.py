@@ -3,14 +3,14 @@
 import functools
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from evenkeel.rewards.extraction import answer_block
+from evenkeel.rewards.extraction import Extraction, answer_block
 from evenkeel.rewards.isolation.sandbox import Isolation, Job, Limits, Run, Sandbox
 from evenkeel.rewards.verifier import Verdict, Verifier
 from evenkeel.rewards.verifiers.countdown import Countdown
@@ -29,15 +29,14 @@ class ReasoningGym(Verifier):
 
     The answer is the one ``<answer>`` block that ends the completion after the last ``</think>``. The scorer runs in
     the sandbox, one process an answer, and sees only answers of at most 20,000 characters that cannot be programs
-    (`reasoning_gym.guard`). Cut off at a limit: 0, and ``killed``. ``puzzle24`` is judged by
+    (`reasoning_gym.guard`). Cut off at a limit: 0, and ``killed``. ``puzzle24`` is scored by
     `countdown`: the library's scorer does not look at which numbers were given. An answer to ``knights_knaves``
     may hold no word that the entry's own has not; our own `knights_knaves` has puzzles of this kind, judges them by
     their statements, and reads more ways to write an answer.
 
     The reference is a mapping with ``task``, ``entry`` and ``config`` as `reasoning_gym_rows` writes them; ``entry``
-    may be any JSON text with ``question``, ``answer`` and ``metadata``. Unjudged: another form, an unknown task, an
-    entry that its scorer cannot use. Some tasks' own answers do not satisfy their scorer (``propositional_logic``);
-    the check of the references before training refuses them.
+    may be any JSON text with ``question``, ``answer`` and ``metadata``. Unscored: another form, an unknown task, an
+    entry that its scorer cannot use.
 
     Attributes:
         cpu_seconds: for scoring one answer.
@@ -54,36 +53,37 @@ class ReasoningGym(Verifier):
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Judge ``completion`` against ``reference``."""
-        return self._judged([completion], [reference])[0]
+        return self.judge_all([completion], [reference])[0]
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge a batch, as many answers at once as there are slots."""
-        return self._judged(completions, references)
+        limits = Limits(cpu_seconds=self.cpu_seconds, wall_seconds=5 * self.cpu_seconds + 10)
+        verdicts: list[Verdict] = []
+        jobs: dict[int, tuple[str, Job]] = {}
+        for row, (completion, reference) in enumerate(zip(completions, references, strict=True)):
+            block = answer_block(completion)
+            try:
+                fields, gold = _read_reference(reference)
+                verdict = _without_scorer(block, fields["task"], *gold)
+            except ValueError as error:
+                verdict = Verdict(None, None, str(error))
+            if verdict is None:
+                nonce = secrets.token_hex(16)
+                request = json.dumps({"nonce": nonce, **fields, "answer": block.text}).encode()
+                jobs[row] = nonce, Job(_SOURCE, request, limits)
+            verdicts.append(verdict or Verdict(None, block.text, ""))
+        runs = _sandbox(self.isolation).run_all([job for _, job in jobs.values()]) if jobs else []
+        for (row, (nonce, _)), run in zip(jobs.items(), runs, strict=True):
+            verdicts[row] = replace(_verdict(run, nonce), answer=verdicts[row].answer, seconds=run.seconds)
+        return verdicts
 
     def gold_completion(self, reference: Any) -> str | None:
         """The entry's answer; ``None`` where the task has none to write down and its scorer looks for itself."""
         try:
-            answer = _read_reference(reference).answer
+            answer = _read_reference(reference)[1][0]
         except ValueError:
             return None
         return f"<think>so</think><answer>{answer}</answer>" if isinstance(answer, str) else None
-
-    def _judged(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        verdicts = [_without_scorer(*row) for row in zip(completions, references, strict=True)]
-        waiting = [row for row, verdict in enumerate(verdicts) if verdict is None]
-        nonces = [secrets.token_hex(16) for _ in waiting]
-        jobs = [
-            Job(_SOURCE, _request(nonce, completions[row], references[row]), self._limits())
-            for nonce, row in zip(nonces, waiting, strict=True)
-        ]
-        runs = _sandbox(self.isolation).run_all(jobs) if jobs else []
-        for row, nonce, run in zip(waiting, nonces, runs, strict=True):
-            answer = answer_block(completions[row]).text
-            verdicts[row] = replace(_verdict(run, nonce), answer=answer, seconds=run.seconds)
-        return [verdict for verdict in verdicts if verdict is not None]
-
-    def _limits(self) -> Limits:
-        return Limits(cpu_seconds=self.cpu_seconds, wall_seconds=5 * self.cpu_seconds + 10)
 
 
 @functools.cache
@@ -92,57 +92,36 @@ def _sandbox(isolation: Isolation) -> Sandbox:
     return Sandbox(isolation=isolation, preimported=("reasoning_gym",))
 
 
-@dataclass(frozen=True)
-class _Reference:
-    task: str
-    config: str
-    entry: str
-    answer: Any
-    metadata: Mapping[str, Any]
+def _read_reference(reference: Any) -> tuple[dict[str, str], tuple[Any, Any]]:
+    """Texts of task, config and entry, and the entry's answer and metadata.
 
-
-def _read_reference(reference: Any) -> _Reference:
-    """Raises ``ValueError`` where the parts are not there; whether the scorer can use them shows in the sandbox."""
-    if not isinstance(reference, Mapping) or not {"task", "entry"} <= reference.keys():
-        raise ValueError(f"the reference is {reference!r:.80}; reasoning_gym needs 'task' and 'entry'")
-    task, entry, config = reference["task"], reference["entry"], reference.get("config") or "{}"
+    Raises ``ValueError`` where the parts are not there; whether the scorer can use them shows in the sandbox.
+    """
     try:
-        read = json.loads(entry)
-        if not isinstance(task, str) or not isinstance(config, str):
-            raise TypeError("task and config are texts")
-        return _Reference(task, config, entry, read["answer"], read["metadata"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"the entry is no JSON text with question, answer and metadata: {error!r:.80}") from error
+        fields = {"task": reference["task"], "config": reference.get("config") or "{}", "entry": reference["entry"]}
+        read = json.loads(fields["entry"])
+        gold = read["answer"], read["metadata"]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{reference!r:.80} is not task, config and entry of reasoning_gym: {error!r:.80}") from error
+    if not all(isinstance(text, str) for text in fields.values()):
+        raise ValueError(f"{reference!r:.80}: task and config are texts")
+    return fields, gold
 
 
-def _without_scorer(completion: str, reference: Any) -> Verdict | None:
+def _without_scorer(block: Extraction, task: str, answer: Any, metadata: Any) -> Verdict | None:
     """The verdict where no scorer is needed for it."""
-    try:
-        read = _read_reference(reference)
-    except ValueError as error:
-        return Verdict(None, None, str(error))
-    block = answer_block(completion)
     if not block.text:
         return Verdict(0.0, block.text, block.problem or "the answer is blank")
-    if problem := objection(read.task, block.text, read.answer):
+    if problem := objection(task, block.text, answer):
         return Verdict(0.0, block.text, problem)
-    if read.task == "puzzle24":
-        return _PUZZLE24(completion, {"numbers": read.metadata.get("numbers"), "target": 24})
+    if task == "puzzle24":
+        return _PUZZLE24(f"<answer>{block.text}</answer>", {"numbers": metadata.get("numbers"), "target": 24})
     return None
 
 
-def _request(nonce: str, completion: str, reference: Any) -> bytes:
-    read = _read_reference(reference)
-    answer = answer_block(completion).text
-    fields = {"nonce": nonce, "task": read.task, "config": read.config, "entry": read.entry, "answer": answer}
-    return json.dumps(fields).encode()
-
-
 def _verdict(run: Run, nonce: str) -> Verdict:
-    if run.status == "failed_to_start":
-        return Verdict(None, None, f"the sandbox failed: {run.problem}")
-    if run.status == "starved":
-        return Verdict(None, None, f"the machine is too busy: scoring had no processor for {run.waited_seconds:.0f} s")
+    if run.status in ("failed_to_start", "starved"):
+        return Verdict(None, None, f"the sandbox failed: {run.status}: {run.problem}")
     if run.killed:
         return Verdict(0.0, None, f"scoring was cut off ({run.status} after {run.seconds:.1f} s)", killed=True)
     lines = run.stdout.decode(errors="replace").splitlines()
@@ -153,6 +132,5 @@ def _verdict(run: Run, nonce: str) -> Verdict:
         return Verdict(0.0, None, f"scoring left no score (exit code {run.exit_code})")
     if "problem" in found:
         return Verdict(None, None, f"the task cannot score this entry: {found['problem']:.200}")
-    if found["score"] >= THRESHOLD:
-        return Verdict(1.0, None, "the scorer's full score")
-    return Verdict(0.0, None, found.get("why") or f"the scorer gives {found['score']:.3g}, and only 1 counts")
+    right = found["score"] >= THRESHOLD
+    return Verdict(float(right), None, found.get("why") or f"the scorer gives {found['score']:.3g}, and only 1 counts")
