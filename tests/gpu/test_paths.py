@@ -125,7 +125,7 @@ def test_a_run_on_one_process(machine: Machine, name: str, record_property: Call
     run = machine.trained(name, *settings)
     assert len(numbers(run, "loss")["loss"]) == STEPS
     wanted = {
-        "rounding": ("rounding/log_prob/mean_abs", "rounding/coefficient/mean"),
+        "rounding": ("rounding/log_prob/mean_abs",),
         "vllm_colocate": ("vllm/agreement_max",),
     }.get(name, ())
     found = numbers(run, *wanted)

@@ -4,9 +4,8 @@ No body of TRL is copied. Its loss reads the batch's advantages, and with vLLM i
 for the log-probabilities of the policy: `Loss.write_advantages` writes both then.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +14,6 @@ from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms import update
 from evenkeel.trainer.algorithms.contract import COEFFICIENT, TOKEN_WEIGHT
 from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
-from evenkeel.trainer.algorithms.results import checked_factors
 from evenkeel.trainer.algorithms.signals import token_signals
 from evenkeel.trainer.step.metrics import (
     Means,
@@ -29,7 +27,7 @@ from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.setup import Batch, Position, Setup
 
 _DIFFERENCE, _RATIO = "sampling/sampling_logp_difference", "sampling/importance_sampling_ratio"
-_NOISE, _COEFFICIENT = "rounding/log_prob/mean_abs", "rounding/coefficient/mean"
+_NOISE = "rounding/log_prob/mean_abs"
 
 
 class DeferredChecks:
@@ -64,9 +62,7 @@ class Loss:
     ones. An update schedule selects by the scored π_old in every pass, so that its passes stay a partition.
 
     ``rounding/log_prob/mean_abs`` is the mean ``|log π − log π_old|`` of the tokens that such a pass trains, with π_old
-    as it was scored: 0 without rounding. ``rounding/coefficient/mean`` is what the coefficient of these tokens would be
-    on average with that π_old, as a multiple of what it is, each weighed by the size of its advantage: 1 without
-    rounding. It is not measured of a coefficient that has a state or draws at random.
+    as it was scored: 0 without rounding.
 
     Where π_old is not scored beforehand (see `trainer.step.scoring`), the importance ratio against vLLM is made of the
     loss's own log-probabilities. The metrics ``sampling/…`` are then TRL's, over the tokens that are trained: rows that
@@ -139,7 +135,7 @@ class Loss:
                 self._old_logps[place] = batch["logps"]
                 self._old_logps[-1] = 0.0
             batch["old_per_token_logps"] = self._old_logps[place] if is_updated else batch["logps"]
-        batch["advantages"] = self._token_advantages(batch, mask, position, None if is_updated else scored)
+        batch["advantages"] = self._token_advantages(batch, mask, position)
         if self.lags:
             add_lag(self.means, batch["logps"] - batch["old_per_token_logps"], mask)
         if (scale := batch.get("row_scale")) is not None:
@@ -186,14 +182,12 @@ class Loss:
         mask = loss_mask(batch)
         if (keep := batch.get("keep")) is None:
             keep = kept_tokens(self.strategies.schedule, batch, pass_index)
-        kept, tokens = batch.get("pass_tokens", (keep.sum(), mask.sum()))
-        self.means.add(f"update_schedule/frac_tokens_pass_{pass_index + 1}", kept, tokens)
         batch |= {"keep": keep, "all_passes_mask": mask}
         if self.args.beta != 0.0:  # the KL term too acts on this pass's tokens alone; only exact losses are admitted
             batch["tool_mask"] = keep.to(mask.dtype)
 
     @torch.no_grad()
-    def _token_advantages(self, batch: Batch, mask: Tensor, position: Position, scored: Tensor | None) -> Tensor:
+    def _token_advantages(self, batch: Batch, mask: Tensor, position: Position) -> Tensor:
         """``A·w·keep``, and what makes TRL's ``cispo`` apply a coefficient; (B,) or (B, T).
 
         A coefficient c is to take the place of TRL's ``min(ρ, ε_high)``, which it multiplies advantages by: they are
@@ -227,22 +221,9 @@ class Loss:
             undone = torch.where(ratio > torch.finfo(ratio.dtype).tiny, factors.coefficients / ratio, 0.0)
             per_token = advantages if advantages.dim() == 2 else advantages.unsqueeze(1).expand_as(logps)
             advantages = per_token * undone
-            if self._old_logps is not None and scored is not None:
-                self._add_rounding(signals, scored, per_token.abs(), factors.coefficients, position)
             self.means.add_tokens("coefficient/mean", factors.coefficients, mask)
             self.means.add_tokens("coefficient/frac_negative", (factors.coefficients < 0).float(), mask)
         return advantages
-
-    def _add_rounding(
-        self, signals: Mapping[str, Any], scored: Tensor, sizes: Tensor, coefficients: Tensor, position: Position
-    ) -> None:
-        """Measure what ``coefficients`` (B, T) would be with π_old as it was ``scored``, weighed by ``sizes``."""
-        part = self.strategies.coefficient
-        if part is None or part.has_state or part.traits.draws_at_random:
-            return
-        as_scored = {**signals, "old_logps": scored, "log_ratio": signals["logps"] - scored}
-        found = checked_factors(part, part(as_scored), signals["mask"], position.where, lambda *_: None)
-        self.means.add(_COEFFICIENT, (sizes * found).sum(), (sizes * coefficients).sum())
 
     @torch.no_grad()
     def _write_ratio(self, batch: Batch, logps: Tensor) -> None:

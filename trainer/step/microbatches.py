@@ -70,7 +70,9 @@ class Microbatches:
         self.args, self.strategies = setup.args, setup.strategies
         self.schedule, self.ranks = setup.schedule, setup.ranks
         self.planner, self.counts = planner, counts
-        self.verify_steps = setup.settings.speed.verify_steps
+        reentrant = (setup.args.gradient_checkpointing_kwargs or {}).get("use_reentrant")
+        compares = not (self.ranks.sharded or (setup.args.gradient_checkpointing and reentrant))
+        self.verify_steps = setup.settings.speed.verify_steps if compares else 0
         divides = divides_over_ranks(setup.args, setup.strategies.keep_groups)
         self.over_all_ranks = setup.settings.cut == "over_all_ranks" and divides
         self._rollout: Batch | None = None  # a rollout batch that has not been cut yet
@@ -80,9 +82,7 @@ class Microbatches:
         """Go on as the run's counts say: with TRL's cut where planning was given up before the checkpoint."""
         if self.planner is not None and self.counts[MISMATCH]:
             self.planner = None
-            self.ranks.warn(
-                "Micro-batches stay as TRL cuts them: planned ones gave another gradient before the checkpoint."
-            )
+            self.ranks.warn("Micro-batches stay TRL's: planned ones gave another gradient before the checkpoint.")
 
     def keep_uncut(self, rollout: Batch) -> None:
         """Keep a new rollout batch as it is; TRL shuffles and splits it before `regrouped` is called."""
@@ -105,12 +105,12 @@ class Microbatches:
         self,
         buffered: list[Batch],
         position: Position,
-        compare: "Callable[[Sequence[Batch], Sequence[Batch]], GradientComparison | str]",
+        compare: "Callable[[Sequence[Batch], Sequence[Batch]], GradientComparison]",
     ) -> Batch:
         """What the next forward pass trains on: of the rollout batch's ``buffered`` micro-batches, or planned.
 
         Args:
-            compare: the gradients of two cuts, or why they cannot be computed.
+            compare: the gradients of two cuts.
         """
         place = self.schedule.place(position.microbatches)
         if self.planner is None:
@@ -130,9 +130,9 @@ class Microbatches:
         self,
         originals: list[Batch],
         position: Position,
-        compare: "Callable[[Sequence[Batch], Sequence[Batch]], GradientComparison | str]",
+        compare: "Callable[[Sequence[Batch], Sequence[Batch]], GradientComparison]",
     ) -> bool:
-        """Whether both cuts give the same gradient on every rank; yes, with a warning, where it cannot be computed.
+        """Whether both cuts give the same gradient on every rank.
 
         Not compared where no row of any rank has an advantage: under a KL term an unmoved policy's gradient is then
         rounding alone, of which every cut has another.
@@ -140,10 +140,6 @@ class Microbatches:
         if not self.ranks.any(bool(torch.stack([batch["advantages"].any() for batch in originals]).any())):
             return True
         comparison = compare(originals, self._planned)
-        if isinstance(comparison, str):
-            self.ranks.warn(f"Planned micro-batches are not compared with TRL's: {comparison}.")
-            self.verify_steps = 0
-            return True
         if self.ranks.any(not math.isfinite(comparison.size)):
             return True  # TRL's own gradient is not finite: nothing to compare with
         if not self.ranks.any(not comparison.agree):
@@ -151,8 +147,7 @@ class Microbatches:
             return True
         self.ranks.warn(
             f"Planned micro-batches give another gradient than TRL's {position.where}: it differs by "
-            f"{comparison.difference:.2g} of its size, where rounding explains {comparison.tolerance:g}. This step and "
-            f"all later ones train on TRL's micro-batches. Please report it with the run's file."
+            f"{comparison.difference:.2g} of its size, above {comparison.tolerance:g}. From here on TRL's are trained."
         )
         return False
 
@@ -183,8 +178,8 @@ class PlannedCut:
 
         Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by, and may hold ``row_scale``
         (B,), what its advantages are; ``all_tokens`` and ``all_rows``, whose sums over the micro-batches are those of
-        all rows; with several passes ``keep``, the tokens of this one, and ``pass_tokens``, how many of how many those
-        are in the given micro-batch; where its rows share their prompts ``packing``. A collective.
+        all rows; with several passes ``keep``, the tokens of this one; where its rows share their prompts ``packing``.
+        A collective.
         """
         rows_each = len(microbatches[0]["completion_ids"])
         whole = joined(microbatches)
@@ -194,42 +189,13 @@ class PlannedCut:
             whole["keep"] = torch.cat([kept_tokens(self.strategies.schedule, m, pass_index) for m in microbatches])
         prompts, needed = self._needed(whole, mask)
         numbers = self._prompt_numbers(whole["prompt_ids"], whole["prompt_mask"])
-        units = self._plan(prompts, needed, numbers, len(microbatches), rows_each, self.rows_per_unit)
+        units = self._plan(prompts, needed, numbers, len(microbatches), rows_each)
         prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()  # one wait, not one a micro-batch
         old_counts = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches])
         planned = [self._microbatch(whole, rows, prompts, needed, numbers, rows_each, old_counts) for rows in units]
         for batch, counted in zip(planned, mask.split(rows_each), strict=True):
             batch |= {"all_tokens": counted.sum(), "all_rows": rows_each}
-        if "keep" in whole:
-            for batch, keep, counted in zip(
-                planned, whole["keep"].split(rows_each), mask.split(rows_each), strict=True
-            ):
-                batch["pass_tokens"] = keep.sum(), counted.sum()
         return planned
-
-    def scoring_cut(
-        self, input_ids: Tensor, attention_mask: Tensor, width: int, batch_size: int
-    ) -> list[tuple[Tensor, int, int, Packing | None]]:
-        """For scoring without a gradient: rows of each forward pass, its prompts' first column, its completions' width,
-        and how they lie where they share prompts.
-
-        Every row is scored; on all ranks there are as many forward passes.
-        """
-        prompt_mask, mask = attention_mask[:, :-width], attention_mask[:, -width:]
-        prompts, needed = self._prompt_lengths(prompt_mask), last_counted(mask).clamp(min=1)
-        rows_each = min(batch_size, len(mask))
-        numbers, most = self._prompt_numbers(input_ids[:, :-width], prompt_mask), -(-len(mask) // rows_each)
-        units = self._plan(prompts, needed, numbers, most, rows_each, 1)
-        prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()
-        cut = []
-        for rows in units:
-            if rows[0] < 0:  # fewer forward passes are enough, on every rank
-                continue
-            chosen = torch.tensor(rows)
-            before, after = self._width(prompts[chosen], prompt_mask), self._width(needed[chosen], mask)
-            packed = self._packing(numbers[chosen], prompts[chosen], needed[chosen], before, after, mask.device)
-            cut.append((chosen.to(mask.device, non_blocking=True), prompt_mask.shape[1] - before, after, packed))
-        return cut
 
     def _needed(self, whole: Batch, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Tokens of each row's prompt, and of its completion as far as they are needed: 0 = leave the row out."""
@@ -267,10 +233,9 @@ class PlannedCut:
         unshared = work_of((len(numbers), before + after), self.attention_length)
         return packed.to(device) if pays(shared, unshared) else None
 
-    def _plan(
-        self, prompts: Tensor, needed: Tensor, numbers: Tensor, most: int, rows_each: int, size: int
-    ) -> list[list[int]]:
-        """Rows of each micro-batch of this rank, units of ``size`` rows; row r that is padding there is −1 − r."""
+    def _plan(self, prompts: Tensor, needed: Tensor, numbers: Tensor, most: int, rows_each: int) -> list[list[int]]:
+        """Rows of each micro-batch of this rank; row r that is padding there is −1 − r."""
+        size = self.rows_per_unit
         columns = [prompts.view(-1, size).amax(1), needed.view(-1, size).amax(1)]
         if self.attention_length is not None:
             columns += [needed.view(-1, size).sum(1), numbers[::size]]

@@ -1,7 +1,7 @@
 """Every call of TRL's log-probability hook, known by its purpose: the one place that knows in which order TRL asks.
 
 For a rollout batch TRL asks for π_old first, where it needs it, and then for the reference, where there is one. Inside
-the loss it asks for the policy that is trained. Everything else (an estimator that asks, an evaluation) is `OTHER`.
+the loss it asks for the policy that is trained. Everything else (an estimator that asks, an evaluation) has no purpose.
 """
 
 import inspect
@@ -25,12 +25,10 @@ from evenkeel.trainer.step.setup import Batch, Setup, temporarily
 
 
 class Purpose(Enum):
-    """What log-probabilities are computed for."""
+    """What TRL computes log-probabilities of a rollout batch for."""
 
     OLD = "old_logps"
     REFERENCE = "reference"
-    LOSS = "loss"
-    OTHER = "other"
 
 
 _FROM_TRLS_SCORING = (
@@ -41,7 +39,7 @@ _FROM_TRLS_SCORING = (
 
 
 class Scoring:
-    """Calls TRL's scoring as its purpose wants: not at all, with entropies, or on no more columns than rows need.
+    """Calls TRL's scoring as its purpose wants: not at all, with entropies, or of packed rows.
 
     With vLLM and one optimizer step per rollout batch, π_old is the policy that the loss's own pass scores. TRL scores
     every rollout batch of vLLM before training on it, for the importance ratio π_old / π_engine. Where the weights do
@@ -94,38 +92,26 @@ class Scoring:
         attention_mask: Tensor,
         logits_to_keep: int,
         *positional: Any,
-        is_training: bool,
         **keywords: Any,
     ) -> Any:
         """What ``score``, TRL's own, gives: log-probabilities (B, T), entropies or ``None``, the router's loss."""
-        if self._in_loss is not None:
-            purpose = Purpose.LOSS
-        else:
-            purpose = self._expected.pop(0) if self._expected else Purpose.OTHER
+        purpose = self._expected.pop(0) if self._expected and self._in_loss is None else None
         if purpose is Purpose.OLD and self.skips_old:
             return input_ids.new_full((len(input_ids), logits_to_keep), torch.nan, dtype=torch.float32), None, None
         if purpose is Purpose.OLD and self.keeps_entropies:
             keywords["compute_entropy"] = True
-        arguments = (model, input_ids, attention_mask, logits_to_keep)
-        others = [value for name, value in keywords.items() if name not in ("batch_size", "compute_entropy")]
-        can_be_cut = (
-            is_training and not torch.is_grad_enabled() and not positional and all(value is None for value in others)
-        )
-        if purpose is Purpose.LOSS:
-            planned = self._in_loss is not None and "loss_scale" in self._in_loss
-            if self._in_loss is not None and (packed := self._in_loss.get("packing")) is not None:
-                arguments = (with_shared_prompts(model, packed), *arguments[1:])
-            with labelled_positions_only(input_ids.device) if planned else nullcontext():
-                return score(*arguments, *positional, **keywords)
-        with self.phases((Purpose.REFERENCE if purpose is Purpose.REFERENCE else Purpose.OLD).value):
-            if self.microbatches.planner is None:
-                result = score(*arguments, *positional, **keywords)
-            else:
-                with labelled_positions_only(input_ids.device):
-                    if can_be_cut:
-                        result = self._planned(score, *arguments, **keywords)
-                    else:
-                        result = score(*arguments, *positional, **keywords)
+        arguments = (input_ids, attention_mask, logits_to_keep, *positional)
+        if self._in_loss is not None:
+            if (packed := self._in_loss.get("packing")) is not None:
+                model = with_shared_prompts(model, packed)
+            with labelled_positions_only(input_ids.device) if "loss_scale" in self._in_loss else nullcontext():
+                return score(model, *arguments, **keywords)
+        is_planned = self.microbatches.planner is not None
+        with (
+            self.phases((Purpose.REFERENCE if purpose is Purpose.REFERENCE else Purpose.OLD).value),
+            labelled_positions_only(input_ids.device) if is_planned else nullcontext(),
+        ):
+            result = score(model, *arguments, **keywords)
         if purpose is Purpose.OLD and self.keeps_entropies:
             self._old_entropies = result[1]
         return result
@@ -168,9 +154,7 @@ class Scoring:
         """``log π`` (B, T) of the last ``width`` tokens by the current policy, without a gradient; and entropies."""
         size = self.args.per_device_train_batch_size
         with torch.no_grad(), disable_gradient_checkpointing(model, self.args.gradient_checkpointing_kwargs):
-            logps, entropies, _ = self(
-                score, model, input_ids, mask, width, is_training=True, batch_size=size, **keywords
-            )
+            logps, entropies, _ = self(score, model, input_ids, mask, width, batch_size=size, **keywords)
         return logps, entropies
 
     def old_policy(self, score: Callable[..., Any], model: Any, batch: Batch) -> dict[str, Tensor]:
@@ -189,35 +173,10 @@ class Scoring:
             disable_gradient_checkpointing(model, unchecked),
             self.phases(Purpose.OLD.value),
             summing as (summed, logs),
-        ):  # not by `completions`, which may cut and pack the rows
+        ):
             logps, entropies, _ = score(summed, *arguments, batch_size=size, compute_entropy=True, **images)
         squares = torch.cat(logs)[:, -logps.shape[1] :].exp()
         return {"old_per_token_logps": logps, "old_entropies": entropies, "old_sum_pi_squared": squares}
-
-    def _planned(
-        self,
-        score: Callable[..., Any],
-        model: Any,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        logits_to_keep: int,
-        **keywords: Any,
-    ) -> Any:
-        """What ``score`` gives for all rows, from forward passes that are no wider than their rows."""
-        planner = self.microbatches.planner
-        assert planner is not None
-        batch_size = keywords.pop("batch_size", None) or len(input_ids)
-        results: list[Tensor | None] = [None, None]
-        for rows, first, width, packed in planner.scoring_cut(input_ids, attention_mask, logits_to_keep, batch_size):
-            columns = slice(first, input_ids.shape[1] - logits_to_keep + width)
-            scorer = model if packed is None else with_shared_prompts(model, packed)
-            scored = score(scorer, input_ids[rows, columns], attention_mask[rows, columns], width, **keywords)
-            for index, values in enumerate(scored[:2]):
-                if values is not None:
-                    if results[index] is None:  # padding is 0, as in TRL's
-                        results[index] = values.new_zeros(len(input_ids), logits_to_keep)
-                    results[index][rows, :width] = values  # type: ignore[index]
-        return *results, None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
@@ -234,12 +235,8 @@ class RLVRTrainer(GRPOTrainer):
         self._buffered_inputs = microbatches.regrouped(self._buffered_inputs, self._position)
         return microbatches.next_microbatch(self._buffered_inputs, self._position, self._compared)
 
-    def _compared(self, first: Sequence[Batch], second: Sequence[Batch]) -> GradientComparison | str:
-        """The gradients of two cuts of the same rows, or why they cannot be computed."""
-        if self.parts.ranks.sharded:
-            return "the parameters are sharded over the ranks"
-        if self.args.gradient_checkpointing and (self.args.gradient_checkpointing_kwargs or {}).get("use_reentrant"):
-            return "gradient checkpointing with use_reentrant allows no gradient beside training's"
+    def _compared(self, first: Sequence[Batch], second: Sequence[Batch]) -> GradientComparison:
+        """The gradients of two cuts of the same rows."""
 
         def loss_of(batch: Batch) -> Tensor:
             with self.compute_loss_context_manager():
@@ -443,7 +440,7 @@ class RLVRTrainer(GRPOTrainer):
         Inside a loss it also overwrites ``batch["advantages"]`` with A · w · keep · c: TRL reads them after this call.
         """
         score = super()._get_per_token_logps_and_entropies
-        result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
+        result = self.parts.scoring(score, *positional, **keywords)
         self.parts.loss.write_advantages(result[0], result[1])  # outside a loss it does nothing
         self.parts.provenance.watch(result[0])  # this neither
         return result
@@ -601,6 +598,14 @@ class RLVRTrainer(GRPOTrainer):
         """TRL's; none in a run that is watched: it knows no local base model and no result (`export` writes one)."""
         if self.parts.faults is None:
             super().create_model_card(*positional, **keywords)
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """TRL's, in which tied weights are not reported missing."""
+        tied = getattr(self.model, "all_tied_weights_keys", None) or {}
+        missing = [name for name in load_result.missing_keys if name not in tied]
+        super()._issue_warnings_after_load(
+            SimpleNamespace(missing_keys=missing, unexpected_keys=load_result.unexpected_keys)
+        )
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is not None:

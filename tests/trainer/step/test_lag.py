@@ -134,8 +134,9 @@ def test_a_queue_is_trained_to_its_end_and_that_of_other_processes_refused(tiny_
     assert [line["lag/rollout_batches"] for line in lines(fresh)[2:-1] if "lag/rollout_batches" in line] == [2, 2]
     other = torch.load(checkpoint / FILE, weights_only=True)
     torch.save({**other, "queues": 2}, checkpoint / FILE)
-    with pytest.raises(Refusal, match="of 2 processes, where there are 1"):
+    with pytest.raises(Refusal, match="that 2 processes have written ahead") as refused:
         trained(tiny_model, tmp_path / "other", 2, **settings)
+    assert refused.value.code == "queue"
 
 
 def test_batches_of_a_run_are_counted_where_an_epoch_ends_inside_a_step():
