@@ -16,26 +16,27 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 COMMANDS = {
     "train": "train a policy as a run file says",
-    "launch": "train on several processes: accelerate launch with the ranks' own exit status",
-    "check": "what a run will do, and everything that is wrong with its file",
-    "evaluate": "answer and judge held-out rows with a model or checkpoint",
+    "launch": "train on several processes",
+    "check": "what a run will do, and what is wrong with its file",
+    "evaluate": "answer held-out rows with a model or checkpoint",
     "sweep": "many runs from one file: variants, seeds, verdicts",
-    "branch": "continue a run in several ways from one of its checkpoints",
-    "claim": "ask a paper's sentence of a sweep: supported, contradicted or not decided",
+    "branch": "continue a run in several ways from a checkpoint",
+    "claim": "test a paper's claim by a sweep",
     "report": "compare finished runs on one page",
     "rollouts": "read what a run's policy answered",
     "gradients": "what strategies do to the gradient, on the same rollouts",
-    "doctor": "what is wrong with a run, from its log: ours, TRL's, W&B's or verl's",
-    "audit": "what is wrong with a reward function: TRL's signature, verl's or ours",
-    "export": "a checkpoint as a model that others can load",
-    "strategies": "the built-in strategies, their sources and evidence",
+    "doctor": "what is wrong with a run, from its log",
+    "audit": "what is wrong with a reward function",
+    "export": "a checkpoint as a model for others",
+    "strategies": "the built-in strategies and their sources",
     "verifiers": "the built-in verifiers",
-    "schema": "what a run, sweep or claim file may hold, as JSON Schema for editors",
+    "schema": "JSON Schema of run, sweep and claim files, for editors",
     "configs": "list the shipped run files, or copy one",
-    "completion": "print a script with which bash, zsh or fish completes all of this",
+    "completion": "print a script for bash, zsh or fish",
 }
 
 RUN_FILE = "YAML file of the run, or the short name of a shipped one"
+OVERRIDES = "dotted settings that replace the file's"
 
 
 def command_line(module: str, documentation: str | None) -> argparse.ArgumentParser:
@@ -62,20 +63,17 @@ def positive(kind: type[int] | type[float]) -> Callable[[str], float]:
     """A ``type`` for argparse: reads a number of a kind, and refuses 0 and below."""
 
     def read(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            words = "a whole number" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(f"it is {text!r}, which is not {words}") from None
+        value = kind(text)
         if not value > 0:
             raise argparse.ArgumentTypeError(f"it is {text}, and must be above 0")
         return value
 
+    read.__name__ = kind.__name__  # argparse: invalid int value
     return read
 
 
 def refused_in_words(main: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
-    """``main``, whose `Refusal` is printed as its message alone; the exit status is then 2."""
+    """``main``, whose `Refusal`, or file that cannot be written, is one message; the exit status is then 2."""
 
     @wraps(main)
     def answered(argv: Sequence[str] | None = None) -> int:
@@ -85,6 +83,8 @@ def refused_in_words(main: Callable[[Sequence[str] | None], int]) -> Callable[..
             return main(argv)
         except Refusal as refusal:
             print(f"\n{refusal}", file=sys.stderr)
-            return 2
+        except (IsADirectoryError, NotADirectoryError, PermissionError) as error:
+            print(f"\n{error.filename}: {error.strerror}.", file=sys.stderr)
+        return 2
 
     return answered

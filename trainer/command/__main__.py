@@ -33,8 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from evenkeel.errors import Refusal, suggest
 
     if name not in COMMANDS:
-        said = f"evenkeel: there is no command {name!r}.", suggest(name, COMMANDS)
-        print(*filter(None, said), "evenkeel --help lists them.", file=sys.stderr)
+        print(f"evenkeel: there is no command {name!r}. {suggest(name, COMMANDS)}", file=sys.stderr)
         return 2
     sys.argv[0] = "evenkeel"  # a run records its command, without the place of the program
     if (here := str(Path.cwd())) not in sys.path:  # with a user's own parts: last, so that they hide nothing installed

@@ -11,11 +11,8 @@ The file is that of a sweep without `config:` and `seeds:`, which are the parent
       lopti: {algorithm.update_schedule: lopti}
 
 Weights, optimizer, random states and place in the data are the checkpoint's, the settings are each variant's own. All
-draw with common random numbers, with which the parent must have run too. Differences hold given the parents; three or
-more, of different seeds, give a verdict. A sweep file may say `from: [runs/base@80, …]` itself: `evenkeel sweep run`
-then does the same, and `status`, `plan` and `report` work as for any sweep.
-
-Killed and started again, it goes on.
+draw with common random numbers, with which the parent must have run too. Three parents or more, of different seeds,
+give a verdict. Killed and started again, it goes on. A sweep file may name its parents itself: `from: [runs/base@80]`.
 """
 
 import argparse
@@ -37,8 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
-    command.add_argument(
-        "parents", nargs="+", metavar="RUN@STEP", help="a run's directory and the step of a checkpoint"
-    )
+    command.add_argument("parents", nargs="+", metavar="RUN@STEP", help="a run's directory and a checkpoint's step")
     command.add_argument("file", type=named_path, metavar="VARIANTS", help="YAML file of the variants")
     return command

@@ -1,4 +1,4 @@
-"""Ask a paper's sentence of a sweep: supported, contradicted or not decided, with interval, cost and certificate.
+"""Test a paper's claim by a sweep: supported, contradicted or not decided, with interval, cost and certificate.
 
     evenkeel claim claims/lopti_order                    # runs the sweep, or goes on with it, and answers
     evenkeel claim my_claim.yaml --no-run                # answers from the runs that are there
@@ -14,10 +14,8 @@ smallest difference that matters:
     against: [grpo, lopti_random, grpo_double_steps]
     matters: 0.02
 
-Supported: the 95 % intervals of the differences from all of them lie above 0. Of claims about equals at most 5 % come
-out as supported or contradicted. The certificate, beside the claim's file, holds the SHA-256 of every file that the
-answer rests on; of a shipped claim copy the file first (`evenkeel configs copy`). What it needs and does not ship, such
-as a policy, is named before anything is run, with the command that makes it in a checkout.
+Supported: the 95 % intervals of the differences from all of them lie above 0. The certificate, beside the claim's file,
+holds the SHA-256 of every file that the answer rests on; copy a shipped claim first (`evenkeel configs copy`).
 
 Exit status: 0 answered, or nothing has changed; 1 cells failed, or something has changed; 2 refused; 130 stopped.
 """
@@ -37,7 +35,7 @@ from evenkeel.trainer.run.config.shipped import named_path
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 answered or unchanged, 1 cells failed or something changed, 2 refused, 130 stopped on request."""
+    """Exit status, see above."""
     command = parser()
     arguments = command.parse_args(argv)
     if (arguments.file is None) == (arguments.verify is None):
@@ -89,10 +87,8 @@ def sentences(claim: Claim, found: Answered) -> list[str]:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
-    command.add_argument(
-        "file", nargs="?", type=named_path, help="YAML file of the claim, or a shipped one's short name"
-    )
-    command.add_argument("--no-run", action="store_true", help="start nothing; answer from the runs that are there")
+    command.add_argument("file", nargs="?", type=named_path, help="YAML file of the claim, or a shipped one's name")
+    command.add_argument("--no-run", action="store_true", help="start nothing")
     command.add_argument("--json", action="store_true", help="print the answer as JSON")
-    command.add_argument("--verify", type=Path, metavar="CERTIFICATE", help="name every file that has changed since")
+    command.add_argument("--verify", type=Path, metavar="CERTIFICATE", help="list the files that have changed since")
     return command

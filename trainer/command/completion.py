@@ -1,10 +1,8 @@
-"""Print a script with which a shell completes commands, options, and the names of shipped run files.
+"""Print a script with which a shell completes commands, options and files.
 
-    evenkeel completion bash > ~/.local/share/bash-completion/completions/evenkeel
-    evenkeel completion zsh > ~/.zfunc/_evenkeel           # in .zshrc: fpath+=~/.zfunc; autoload -Uz compinit; compinit
-    evenkeel completion fish > ~/.config/fish/completions/evenkeel.fish
-
-The script holds what this version knows: write it again after an update.
+evenkeel completion bash > ~/.local/share/bash-completion/completions/evenkeel
+evenkeel completion zsh > ~/.zfunc/_evenkeel           # in .zshrc: fpath+=~/.zfunc; autoload -Uz compinit; compinit
+evenkeel completion fish > ~/.config/fish/completions/evenkeel.fish
 """
 
 import argparse
@@ -13,12 +11,11 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import shtab
 
 from evenkeel.trainer.command import COMMANDS, command_line
-from evenkeel.trainer.run.config.shipped import named_file, named_path, shipped_files
+from evenkeel.trainer.run.config.shipped import named_file, named_path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def whole_command() -> argparse.ArgumentParser:
-    """`evenkeel` with all its commands as one parser, each argument with what a shell completes it by."""
+    """`evenkeel` with all its commands as one parser."""
     whole = argparse.ArgumentParser(prog="evenkeel")
     whole.add_argument("--version", action="store_true", help="print the version")
     commands = whole.add_subparsers()
@@ -54,21 +51,5 @@ def _complete_paths(command: argparse.ArgumentParser) -> None:
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():
                 _complete_paths(inner)
-        elif action.type in (named_file, named_path):
-            action.complete = _run_files()  # type: ignore[attr-defined]
-        elif action.type is Path:
+        elif action.type in (named_file, named_path, Path):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
-
-
-def _run_files() -> dict[str, Any]:
-    """YAML files, and the short names of the shipped ones."""
-    files: dict[str, Any] = shtab.glob("*.yaml")
-    names = " ".join(shipped_files())
-    bash = f'_evenkeel_run_files() {{\n  compgen -W "{names}" -- "$1"\n  {files["bash"]} "$1"\n}}'
-    zsh = f"_evenkeel_run_files() {{ compadd -- {names}; {files['zsh']} }}"
-    return {
-        "bash": "_evenkeel_run_files",
-        "zsh": "_evenkeel_run_files",
-        "fish": f"(string split ' ' '{names}') {files['fish']}",
-        "preamble": {**files["preamble"], "bash": f"{files['preamble']['bash']}\n{bash}", "zsh": zsh},
-    }

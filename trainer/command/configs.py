@@ -31,8 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{name:<{width}}{first.removeprefix('#').strip() if first.startswith('#') else ''}")
         return 0
     if given.name not in files:
-        said = f"There is no shipped file {given.name!r}.", suggest(given.name, files)
-        print(*filter(None, said), "evenkeel configs list names them.", file=sys.stderr)
+        print(f"There is no shipped file {given.name!r}. {suggest(given.name, files)}", file=sys.stderr)
         return 2
     source, target = files[given.name], given.to or Path(files[given.name].name)
     if target.exists():
@@ -53,8 +52,8 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     whole = command_line(__name__, __doc__)
     commands = whole.add_subparsers(dest="command", required=True)
-    add_command(commands, "list", "print their names, with the first line of each", __doc__)
+    add_command(commands, "list", "print their names", __doc__)
     copy = add_command(commands, "copy", "copy one", __doc__)
     copy.add_argument("name", help="short name of a shipped file")
-    copy.add_argument("to", nargs="?", type=Path, help="default: its own name in the current directory")
+    copy.add_argument("to", nargs="?", type=Path, help="default: its own name here")
     return whole

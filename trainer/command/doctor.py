@@ -5,15 +5,12 @@
     evenkeel doctor wandb/offline-run-20260101_120000-abcdef  # W&B's offline folder, whoever logged into it
     evenkeel doctor logs/metrics.jsonl --json                 # verl's logger `file`
 
-Each finding says its numbers and the settings to turn; docs/doctor.md has every threshold with its reason. Nothing is
-loaded but the log. A run of ours asks the same rules at each of its log lines.
+Each finding has its numbers and the settings to turn; docs/doctor.md has every threshold with its reason.
 
 Exit status: 0 nothing found, 1 findings, 2 refused: no log that can be read.
 
---json prints one object: ``path``, ``lines``, ``first_step``, ``last_step``, ``ok`` (nothing found), ``findings`` (a
-list of ``severity``: error, warning or note; ``rule``; ``first_step`` and ``last_step`` between which it held;
-``numbers``, ``text``, ``change``; ``settings``: ours and TRL's), ``not_asked`` (rule → why)
-and ``damaged`` (places of the file that hold no numbers).
+--json prints one object: ``path``, ``lines``, ``first_step``, ``last_step``, ``ok``, ``findings``, ``not_asked`` and
+``damaged`` (places of the file that hold no numbers).
 """
 
 import argparse
@@ -49,9 +46,7 @@ def text_report(record: Record, examination: Examination) -> str:
     """The findings, the worst first; what could not be asked; a last line that counts."""
     steps = [step for step, _ in record.lines]
     lines = [f"{record.path}: {len(steps)} lines, steps {steps[0]} to {steps[-1]}."]
-    lines += [f"Left out: {place}." for place in record.damaged[:5]]
-    if len(record.damaged) > 5:
-        lines.append(f"Left out: {len(record.damaged) - 5} more places.")
+    lines += [f"Left out: {place}." for place in record.damaged]
     severities = get_args(Severity)
     findings = sorted(examination.findings.values(), key=lambda found: severities.index(found.rule.severity))
     for found in findings:
@@ -82,6 +77,4 @@ def json_report(record: Record, examination: Examination) -> str:
 
 
 def _indented(text: str) -> str:
-    return textwrap.fill(
-        text, 110, initial_indent="    ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )
+    return textwrap.fill(text, 110, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)

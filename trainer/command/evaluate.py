@@ -1,4 +1,4 @@
-"""Answer the held-out rows of a YAML file with a checkpoint, judge the answers, and say how sure the numbers are.
+"""Answer the held-out rows of a YAML file with a checkpoint, and score the answers, with intervals.
 
     evenkeel evaluate runs/quickstart/checkpoint-25 quickstart evaluation.samples=8
     evenkeel evaluate Qwen/Qwen2.5-3B-Instruct evaluation/math500
@@ -11,7 +11,7 @@ vLLM generates where it is installed and there is a CUDA device, else transforme
 import argparse
 from collections.abc import Sequence
 
-from evenkeel.trainer.command import command_line, refused_in_words
+from evenkeel.trainer.command import OVERRIDES, command_line, refused_in_words
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.evaluation import evaluate
 from evenkeel.trainer.run.library_errors import library_errors_in_words
@@ -31,6 +31,6 @@ def parser() -> argparse.ArgumentParser:
     command = command_line(__name__, __doc__)
     command.add_argument("checkpoint", help="folder of a checkpoint or an adapter, or a hub id")
     command.add_argument("config", type=named_file, help="YAML file with the held-out rows and their verifiers")
-    command.add_argument("overrides", nargs="*", metavar="key=value", help="dotted settings that replace the file's")
+    command.add_argument("overrides", nargs="*", metavar="key=value", help=OVERRIDES)
     command.add_argument("--output", metavar="DIRECTORY", help="else runs/evaluations/<config>-<checkpoint>")
     return command

@@ -42,9 +42,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("run", type=Path, help="a run's directory, or one of its checkpoints")
     command.add_argument("--to", type=Path, required=True, metavar="DIRECTORY", help="a folder that does not exist yet")
     command.add_argument("--checkpoint", metavar="STEP|best", help="else the newest good one")
-    command.add_argument("--dtype", choices=DTYPES, help="of the written weights; else as they were trained")
+    command.add_argument("--dtype", choices=DTYPES, help="of the written weights")
     command.add_argument("--base", metavar="MODEL", help="where an adapter's model lies, if it has moved")
-    command.add_argument(
-        "--trust-remote-code", action="store_true", help="run the model's own code, as model.trust_remote_code says"
-    )
+    command.add_argument("--trust-remote-code", action="store_true", help="run the model's own code")
     return command

@@ -3,10 +3,9 @@
     evenkeel gradients quickstart --strategies all     # samples 16 batches from its policy
     evenkeel gradients runs/quickstart --strategies rloo,adv_reweight,adv_reweight+lopti
 
-A run's directory: the first batches that it recorded (logging.rollouts: all), at the weights that it started from or
---weights. A configuration: batches sampled from its policy, which stays as it is. Prints a table; gradients.json also
-holds the cosines between all strategies. True gradients of all parameters; --project 8192 for models whose gradients do
-not fit in memory.
+A run's directory: the first batches that it recorded (logging.rollouts: all), at its first weights or --weights. A
+configuration: batches sampled from its policy. Prints a table; gradients.json also holds the cosines between all
+strategies. --project 8192 is for models whose gradients do not fit in memory.
 """
 
 import argparse
@@ -52,12 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
-    command.add_argument(
-        "source", type=named_path, metavar="RUN|CONFIG", help="a run's directory, or a run's YAML file"
-    )
-    command.add_argument("--strategies", default="all", help="a,b,c or all; parts are put together by +")
+    command.add_argument("source", type=named_path, metavar="RUN|CONFIG", help="a run's directory or YAML file")
+    command.add_argument("--strategies", default="all", help="a,b+c or all")
     command.add_argument("--batches", type=int, default=16, help="rollout batches at most; else 16")
-    command.add_argument("--weights", help="folder or hub id of the policy; else the model of the configuration")
+    command.add_argument("--weights", help="of the policy; else the configuration's model")
     command.add_argument("--project", type=int, metavar="DIMENSIONS", help="random projection of the gradients")
     command.add_argument("--to", type=Path, metavar="DIRECTORY", help="for gradients.json")
     return command

@@ -7,7 +7,6 @@ Exit status: 0 written, 2 nothing to report on.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,16 +18,12 @@ from evenkeel.trainer.lab.reports import print_report
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 written, 2 nothing to report on."""
     arguments = parser().parse_args(argv)
-    try:
-        return print_report(arguments.directory, arguments.output)
-    except OSError as error:
-        print(f"\n{error.filename}: {error.strerror}. --output names the HTML file, not a folder.", file=sys.stderr)
-        return 2
+    return print_report(arguments.directory, arguments.output)
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("directory", type=Path, help="of a run, or of a sweep")
-    command.add_argument("--output", type=Path, help="the HTML file; the Markdown and the picture go beside it")
+    command.add_argument("--output", type=Path, help="the HTML file")
     return command

@@ -3,12 +3,10 @@
     evenkeel rollouts runs/quickstart                              # rollouts.html in the run's directory
     evenkeel rollouts runs/quickstart --steps 10:20 --to read.html
 
-The run must have been started with logging.rollouts: all, or a number of completions of each rollout batch (the default
-is 64). Counts are of all rollouts, a batch in memory at a time; up to --most of them can be read.
+The run records rollouts by logging.rollouts. Counts are of all that are recorded; up to --most of them can be read.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,11 +19,7 @@ from evenkeel.trainer.lab.rollouts.page import ROLLOUTS
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 written, 2 nothing to read."""
     arguments = parser().parse_args(argv)
-    try:
-        page, contents = write_page(RecordedRollouts(arguments.run, *arguments.steps), arguments.to, arguments.most)
-    except OSError as error:
-        print(f"\n{error.filename}: {error.strerror}. --to names the HTML file, not a folder.", file=sys.stderr)
-        return 2
+    page, contents = write_page(RecordedRollouts(arguments.run, *arguments.steps), arguments.to, arguments.most)
     for jump in contents.jumps:
         print(f"step {jump.step}: {jump.kind}, {jump.before:.3g} → {jump.after:.3g}")
     print(f"{contents.rollouts:,} rollouts, {len(contents.groups)} groups to read\n{page}")
@@ -36,9 +30,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("run", type=Path, help="directory of the run")
-    command.add_argument("--to", type=Path, help="the HTML file; else rollouts.html in the run's directory")
+    command.add_argument("--to", type=Path, help="the HTML file")
     command.add_argument(
-        "--steps", type=_steps, default=(None, None), metavar="FIRST:LAST", help="only these optimizer steps; or FIRST:"
+        "--steps", type=_steps, default=(None, None), metavar="FIRST:LAST", help="only these optimizer steps"
     )
     command.add_argument("--most", type=int, default=ROLLOUTS, help=f"rollouts to read at most; else {ROLLOUTS}")
     return command

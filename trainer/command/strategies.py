@@ -23,10 +23,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
-    command.add_argument(
-        "what",
-        nargs="?",
-        choices=["signals"],
-        help="the signals in place of the strategies",
-    )
+    command.add_argument("what", nargs="?", choices=["signals"], help="the signals in place of the strategies")
     return command

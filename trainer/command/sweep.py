@@ -7,10 +7,7 @@
     evenkeel sweep cell sweeps/quickstart variant=lopti seed=3
 
 `plan` needs a pilot: two or three finished cells of this sweep, as `cell` runs them, or an earlier sweep's directory.
-It says which differences the verdict will find, by the number of seeds.
-
-Before the first cell the files of all variants are checked, as by `evenkeel check`; of two equal ones a line says so.
-Killed and started again, `run` goes on: finished cells stay, half-done ones resume from their checkpoint.
+`run` first checks all variants. Killed and started again, it goes on from the cells' checkpoints.
 """
 
 import argparse
@@ -23,12 +20,12 @@ from evenkeel.trainer.run.config.shipped import named_path
 
 COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
     "plan": (
-        "say what the sweep will see, from a pilot of two or three cells",
+        "which differences it will find, from a pilot",
         lambda given: commands.plan(given.file, given.pilot, given.items, given.difference),
     ),
     "run": ("run all cells, or go on with them", lambda given: commands.run(given.file)),
     "status": ("show how far they are", lambda given: commands.status(given.file, once=given.once)),
-    "report": ("compare the finished cells: verdict, intervals, curves", lambda given: commands.report(given.file)),
+    "report": ("compare the finished cells", lambda given: commands.report(given.file)),
     "cell": ("run one cell in this terminal", lambda given: commands.run_cell(given.file, given.choice)),
 }
 
@@ -49,11 +46,11 @@ def parser() -> argparse.ArgumentParser:
         command = add_command(commands, name, meaning, __doc__)
         command.add_argument("file", type=named_path, help="YAML file of the sweep")
         if name == "plan":
-            command.add_argument("--pilot", type=Path, help="directory of finished cells; else the sweep's own")
-            command.add_argument("--items", type=positive(int), help="held-out items; else as many as the pilot's")
-            command.add_argument("--difference", type=positive(float), help="a difference in accuracy to be found")
+            command.add_argument("--pilot", type=Path, help="directory of finished cells")
+            command.add_argument("--items", type=positive(int), help="held-out items; else the pilot's")
+            command.add_argument("--difference", type=positive(float), help="in accuracy, to be found")
         if name == "status":
             command.add_argument("--once", action="store_true", help="print the table and end")
         if name == "cell":
-            command.add_argument("choice", nargs=2, metavar="key=value", help="variant=… and seed=…, in any order")
+            command.add_argument("choice", nargs=2, metavar="key=value", help="variant=… and seed=…")
     return whole

@@ -6,13 +6,10 @@
     evenkeel train quickstart --resume auto
     evenkeel train --rerun runs/quickstart
 
-Everything that can be found wrong is found before the model is loaded, and said without a traceback.
-
 Exit status: 0 trained to the end, or nothing was left to train; 1 failed; 2 refused: something is to be put right;
-130 stopped on request with a new checkpoint; 143 stopped without one, by SIGTERM while loading
-or by a second Ctrl-C; 128 + n ended by signal n: 137 by SIGKILL, mostly because memory ran out, 139 and 134 by a crash
-of a library. After every status but 0 and 2 the same command with --resume auto starts the run or goes on. accelerate
-launch and torchrun turn every status but 0 into 1; evenkeel launch, which takes their place, keeps it.
+130 stopped on request with a new checkpoint; 143 stopped without one, by SIGTERM while loading or by a second Ctrl-C;
+128 + n ended by signal n (137: mostly, memory ran out). After every status but 0 and 2 the same command with --resume
+auto starts the run or goes on. accelerate launch and torchrun turn every status but 0 into 1; evenkeel launch keeps it.
 """
 
 import argparse
@@ -24,7 +21,7 @@ from typing import Any
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.command import RUN_FILE, command_line
+from evenkeel.trainer.command import OVERRIDES, RUN_FILE, command_line
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.launch import train
@@ -74,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if not is_full(error):
             raise
-        say(f"The run ended because its disk cannot be written any more: {error}. When it can: --resume auto.")
+        say(f"The run ended because its disk is full: {error}. To go on: --resume auto.")
         return FAILED
     except RuntimeError as error:
         if not is_lost_connection(error):
@@ -95,7 +92,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("config", type=named_file, nargs="?", metavar="RUN", help=RUN_FILE)
-    command.add_argument("overrides", nargs="*", metavar="key=value", help="dotted settings that replace the file's")
+    command.add_argument("overrides", nargs="*", metavar="key=value", help=OVERRIDES)
     command.add_argument(
         "--resume",
         nargs="?",
@@ -104,28 +101,21 @@ def parser() -> argparse.ArgumentParser:
         help="go on with the newest run of this file, or with DIRECTORY; auto starts it where there is none",
     )
     command.add_argument(
-        "--accept-changes",
-        action="store_true",
-        help="with --resume: go on although the rows, the model or the code of your own parts have changed",
+        "--accept-changes", action="store_true", help="resume although rows, model or own code have changed"
     )
-    command.add_argument(
-        "--rerun", type=Path, metavar="RUN", help="repeat the run of a directory: its settings, data and processes"
-    )
+    command.add_argument("--rerun", type=Path, metavar="RUN", help="repeat the run of a directory")
     return command
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     command = parser()
     arguments = command.parse_intermixed_args(argv)
-    if arguments.rerun is not None:
-        if arguments.config is not None or arguments.resume is not None:
-            again = f"evenkeel train {arguments.rerun / CONFIG} key=value"
-            command.error(f"--rerun repeats a run as it was, and takes nothing else. For other settings: {again}")
-    elif arguments.config is None:
-        taken = f", after which --resume took {arguments.resume}" if arguments.resume else ""
-        command.error(f"name one YAML file to run, before --resume{taken}, or a run directory to repeat with --rerun")
+    if arguments.rerun is not None and (arguments.config or arguments.resume is not None):
+        command.error("--rerun repeats a run as it was, and takes nothing else")
+    if arguments.rerun is None and arguments.config is None:
+        command.error("name one YAML file to run, before --resume, or a run directory to repeat with --rerun")
     if "=" in (arguments.resume or "") and not Path(arguments.resume).exists():
-        command.error(f"--resume took {arguments.resume} for the directory to go on with: write settings before it")
+        command.error(f"--resume took {arguments.resume} for a directory: write settings before it")
     if arguments.accept_changes and arguments.resume is None:
-        command.error("--accept-changes says how a run goes on: give --resume with it")
+        command.error("--accept-changes needs --resume")
     return arguments
