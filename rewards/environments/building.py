@@ -1,6 +1,5 @@
 """Environments and tools by name, as run files write them, built and tried before a model is loaded."""
 
-import contextlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,6 @@ from evenkeel.rewards.environments.user_objects import Function, Host, Objects
 from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(gt=0)]
 MOST_ROWS = 8
 
 
@@ -37,19 +35,14 @@ class Tools:
 def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> type[RowEnvironment]:
     """The class of environments that ``spec`` names, with ``tools`` beside its own.
 
-    The objects of all rows are in one process, and so is each tool, where they can be imported by name; the process is
-    ended where a call takes more than its memory, crashes, or holds the interpreter beyond its time. Others are called
-    as TRL calls them, without limits.
-
     Args:
         spec: a name, ``package.module:Class``, ``{name: …, option: …}`` or a class; ``None`` = tools alone. It is
             called with its options for each row of a batch, and reset for the next one. ``time_limit_s`` (30) is the
-            limit of each call of it; of one that has an option of that name, four times as much is. ``memory_mb``
-            (2048), unless it has an option of that name, is what its process may take.
-        tools: functions by name, ``package.module:function``, or ``{name: …, time_limit_s: …, memory_mb: …}``.
+            limit of each call of it; of one that has an option of that name, four times as much is.
+        tools: functions by name, ``package.module:function``, or ``{name: …, time_limit_s: …}``.
 
     Raises:
-        EnvironmentPartError: an unknown name, a failing import, an option or method that is not as it must be.
+        EnvironmentPartError: an unknown name, a failing import, a wrong option or method.
     """
     functions = {function.__name__: (function, host) for function, host in map(_tool, tools)}
     if len(functions) < len(tools):
@@ -66,33 +59,23 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
         what = f"{', '.join(twice)} is both a tool and a method of environment {found.label!r}. Rename one of them."
         raise EnvironmentPartError(what, code="tool-twice")
     parameters = inspect.signature(kind).parameters
-    shared = {"time_limit_s"} | {"memory_mb"} - parameters.keys()
-    given = {name: value for name, value in found.options.items() if name in shared}
-    settings = _settings(ENVIRONMENT_KIND, Found(found.label, kind, given))
-    settings["time_limit_s"] *= 4 if "time_limit_s" in parameters else 1
+    given = {name: value for name, value in found.options.items() if name == "time_limit_s"}
     own = {name: value for name, value in found.options.items() if name in parameters or name not in given}
+    seconds = _time_limit(ENVIRONMENT_KIND, Found(found.label, kind, given)) * (
+        4 if "time_limit_s" in parameters else 1
+    )
     options = ENVIRONMENT_KIND.checked_options(
         Found(found.label, kind, own), parameters.values(), found.target.__init__
     )
-    host = Host(Objects(partial(kind, **options)), **settings)
-    pays = callable(getattr(kind, "get_reward", None)) or not callable(inspect.getattr_static(kind, "reward", len))
-    if not pays:  # one written for TRL may set it when it is made
-        (answer,) = host.answers([(0, "has_reward", {})])
-        if said := answer.get("failed") or answer.get("refused"):
-            what = f"environment {found.label!r} cannot be made: {said[0]}: {said[1]}"
-            raise EnvironmentPartError(what, code="failed-constructor")
-        pays = bool(answer["result"])
-    return environment_class(kind, host, functions, has_reward=pays)
+    host = Host(Objects(partial(kind, **options)), seconds)
+    return environment_class(kind, host, functions)
 
 
-def _limits(*, time_limit_s: Seconds = 30.0, memory_mb: Count = 2048) -> None:
-    """Options of every environment and tool."""
+def _time_limit(kind: Kind, found: Found) -> float:
+    def limits(*, time_limit_s: Seconds = 30.0) -> float:
+        return time_limit_s
 
-
-def _settings(kind: Kind, found: Found) -> dict[str, Any]:
-    parameters = inspect.signature(_limits).parameters
-    given = kind.checked_options(found, parameters.values(), _limits)
-    return {name: each.default for name, each in parameters.items()} | given
+    return limits(**kind.checked_options(found, inspect.signature(limits).parameters.values(), limits))
 
 
 def _tool(spec: PartSpec) -> tuple[Callable[..., Any], Host]:
@@ -106,7 +89,7 @@ def _tool(spec: PartSpec) -> tuple[Callable[..., Any], Host]:
         lacks = f"a type for {untyped[0]}" if untyped else "a docstring"
         what = f"tool {found.label!r} cannot be described to the policy: it lacks {lacks}. Write types and a docstring."
         raise EnvironmentPartError(what, code="tool-without-schema")
-    return target, Host(Function(target), **_settings(TOOL_KIND, found))
+    return target, Host(Function(target), _time_limit(TOOL_KIND, found))
 
 
 def tools_of(kind: type[RowEnvironment]) -> list[str]:
@@ -122,8 +105,7 @@ def has_reward(kind: type[RowEnvironment]) -> bool:
 def trial_problem(kind: type[RowEnvironment], parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """The first thing that is wrong with an environment on a few of its rows; empty where nothing is.
 
-    It is reset for up to eight rows of each part, spread over all. Then, once, each tool is called with ``None`` for
-    every argument, which it may refuse by an exception, that the policy then reads; and it is asked for its reward.
+    It is reset for up to eight rows of each part, spread over all, and asked once for its reward.
 
     Args:
         parts: what the rows are called → rows; at least one row in all.
@@ -135,19 +117,6 @@ def trial_problem(kind: type[RowEnvironment], parts: Mapping[str, Sequence[Mappi
             if environment.failure is not None:
                 return f"{label}: environment {kind.__name__}, row {number}: {environment.failure}"
     first = next(rows[0] for rows in parts.values() if rows)
-    for name in tools_of(kind):
-        tool = getattr(environment, name)
-        required = [p.name for p in inspect.signature(tool).parameters.values() if p.default is p.empty]
-        environment.reset(**first)
-        with contextlib.suppress(Exception):  # a refusal, which the policy reads
-            tool(**dict.fromkeys(required))
-        if environment.failure is not None:
-            given = ", ".join(f"{each}=None" for each in required)
-            where = "tool" if name in kind._hosts else f"environment {kind.__name__},"
-            return (
-                f"{where} {name}({given}): {environment.failure}. A policy writes such calls: return a text or raise a "
-                "ValueError, in time."
-            )
     if has_reward(kind):
         environment.reset(**first)
         score = environment._asked("get_reward")

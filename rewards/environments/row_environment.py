@@ -52,7 +52,7 @@ class RowEnvironment:
     """Of each tool that is a function, by its name, and of the user's `OBJECT`."""
     _tools: ClassVar[frozenset[str]]
     _answers: ClassVar[frozenset[str]]
-    """Which of `CONTROL` the user's object has; ``get_reward`` also where it has the attribute ``reward`` instead."""
+    """Which of `CONTROL` the user's object has."""
     _numbers = itertools.count()
     _ahead: "CallsAhead | None" = None
 
@@ -194,8 +194,6 @@ def environment_class(
     kind: type,
     host: Host | None,
     tools: Mapping[str, tuple[Callable[..., Any], Host]],
-    *,
-    has_reward: bool = False,
 ) -> type[RowEnvironment]:
     """The class whose instances TRL is given in place of those of the user's class ``kind``.
 
@@ -205,7 +203,6 @@ def environment_class(
     Args:
         host: of the objects; ``None`` = there are none.
         tools: name → function and its host.
-        has_reward: the objects have an attribute ``reward``.
     """
     found = inspect.getmembers(kind, inspect.isfunction)
     methods = {each: _method(function) for each, function in found if each[0] != "_" and each not in CONTROL}
@@ -213,11 +210,7 @@ def environment_class(
     settings: dict[str, Any] = {
         "_hosts": {OBJECT: host, **{name: own for name, (_, own) in tools.items()}},
         "_tools": frozenset({*methods, *functions}),
-        "_answers": frozenset(
-            method
-            for method in CONTROL
-            if callable(getattr(kind, method, None)) or (method == "get_reward" and has_reward)
-        ),
+        "_answers": frozenset(method for method in CONTROL if callable(getattr(kind, method, None))),
     }
     if "state" in settings["_answers"]:
         settings["turn_columns"] = RowEnvironment.turn_columns | {"state_keys"}

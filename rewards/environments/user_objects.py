@@ -56,11 +56,10 @@ class Host:
     Args:
         part: what is called.
         time_limit_s: of each call. Without a process there is no limit, and calls are made one after another.
-        memory_mb: what the process may take beyond what it holds at first.
     """
 
-    def __init__(self, part: "Objects | Function", time_limit_s: float, memory_mb: int) -> None:
-        self._part = UserPart(partial(_answers, part), memory_mb)
+    def __init__(self, part: "Objects | Function", time_limit_s: float) -> None:
+        self._part = UserPart(partial(_answers, part))
         self._time_limit_s = time_limit_s
 
     @property
@@ -95,9 +94,7 @@ class Objects:
         self._objects: dict[int, Any] = {}
 
     def call(self, row: int, method: str, arguments: Mapping[str, Any]) -> Any:
-        """What a method returns or raises; ``get_reward`` of an object without it is its attribute ``reward``."""
-        if method == "has_reward":  # a property is not read: no row has begun
-            return not callable(inspect.getattr_static(_returned(self._make), "reward", len))
+        """What a method returns or raises."""
         is_old = row in self._objects
         if not is_old and method != "reset":
             raise UnavailableError("its object was lost with its process, which a call of another row has ended")
@@ -105,10 +102,8 @@ class Objects:
             self._objects[row] = _returned(self._make)
         held = self._objects[row]
         try:
-            is_attribute = method == "get_reward" and not hasattr(held, method)
-            result = _returned(lambda: held.reward if is_attribute else getattr(held, method)(**arguments))
             read: Callable[[Any], Any] = _KINDS.get(method, _text)
-            return read(result)
+            return read(_returned(lambda: getattr(held, method)(**arguments)))
         except Exception as error:
             if (method == "reset" or is_failure(error)) and self._objects.get(row) is held:
                 self.forget(row)
@@ -144,33 +139,16 @@ def _returned(call: Callable[[], Any]) -> Any:
         raise RuntimeError(f"it raised {type(error).__name__}: {error}") from error
 
 
-def _joined(answer: Any) -> Any:
-    """The text of a list of parts ``{type: text, text: …}``, as multimodal chats hold them; another answer as it is.
-
-    Raises:
-        UnavailableError: a part is an image, or else no text.
-    """
-    if (
-        not isinstance(answer, list)
-        or not answer
-        or not all(isinstance(part, dict) and "type" in part for part in answer)
-    ):
-        return answer
-    if others := {str(part["type"]) for part in answer} - {"text"}:
-        raise UnavailableError(f"it answered with {', '.join(sorted(others))}, and policies here read text alone")
-    return "".join(str(part["text"]) for part in answer)
-
-
 def _text(answer: Any) -> str:
-    return str(_joined(answer))
+    if isinstance(answer, list) and any(isinstance(part, dict) and "type" in part for part in answer):
+        raise UnavailableError("it answered with parts of a chat, and policies here read text alone")
+    return str(answer)
 
 
 def _observation(answer: Any) -> str | None:
-    text = _joined(answer)
-    if not isinstance(text, str | None):
-        what = f"it returned {text!r:.80} of type {type(text).__name__}"
-        raise TypeError(f"{what}. Return a text for the prompt, or nothing.")
-    return text
+    if not isinstance(answer, str | None):
+        raise TypeError(f"it returned {answer!r:.80}. Return a text for the prompt, or nothing.")
+    return answer
 
 
 _KINDS: Mapping[str, Callable[[Any], Any]] = {
@@ -214,9 +192,8 @@ def _answer(part: Objects | Function, call: Asked, seed: int | None) -> Answer:
                 sys.modules["numpy"].random.seed(seed)
         return {"result": part.call(*call)}
     except Exception as error:  # noqa: BLE001 — read by the policy
-        text = "it took more than memory_mb of its process" if isinstance(error, MemoryError) else str(error)
         name = type(error).__name__
-        return {"failed" if is_failure(error) else "refused": [name, text or name]}
+        return {"failed" if is_failure(error) else "refused": [name, str(error) or name]}
 
 
 def _too_late(time_limit_s: float) -> list[str]:

@@ -1,7 +1,6 @@
 """What a user declares of a verifier: how long it may take, how much memory, whether it reads the reference."""
 
 import functools
-import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, TypeVar
@@ -22,24 +21,12 @@ class Traits:
 
     Attributes:
         timeout_s: wall time for one batch; rows that have no verdict by then are unscored.
-        memory_mb: of its process, beyond what it holds when the verifier is there; a row that asks for more is
-            unscored.
         reads_reference: false for one that judges the form alone: then it is not refused for paying any text.
-
-    Raises:
-        ValueError: a ``timeout_s`` or ``memory_mb`` that cannot be kept.
     """
 
     _: KW_ONLY
     timeout_s: float = 60.0
-    memory_mb: int = 4096
     reads_reference: bool = True
-
-    def __post_init__(self) -> None:
-        if isinstance(self.memory_mb, bool) or not isinstance(self.memory_mb, int) or self.memory_mb < 1:
-            raise ValueError(f"memory_mb = {self.memory_mb!r}: write whole megabytes, such as 4096")
-        if isinstance(self.timeout_s, bool) or not (0 < self.timeout_s < math.inf):
-            raise ValueError(f"timeout_s = {self.timeout_s!r}: write the seconds that a batch may take, such as 60")
 
     def __call__(self, verifier: Declared) -> Declared:
         for name, value in vars(self).items():

@@ -1,7 +1,7 @@
 """A user's verifier, tried on a few rows of its own data: a fault that would cost a run is reported before it does."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from evenkeel.rewards.user_verifiers.traits import name_of
 from evenkeel.rewards.user_verifiers.verifier import UserVerifier
@@ -13,18 +13,12 @@ FOREIGN = "<think>Let me see.</think> The wombat files 7f3a turnips. \\boxed{wom
 LONG = FOREIGN + " turnip" * 5000
 
 
-class _Trial(NamedTuple):
-    text: str
-    row: int
-    reference: Any
-    verdict: Verdict
-
-    def description(self) -> str:
-        return f"{self.text} and the reference of row {self.row}, {self.reference!r:.80}"
+FAILURES = ("the verifier failed", "timeout_s = ")
+"""By what the reason of an unscored row holds where it is no decision of the verifier's."""
 
 
 def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
-    """What is wrong with ``verifier`` on a few texts, judged twice; empty where nothing is.
+    """What is wrong with ``verifier`` on a few texts; empty where nothing is.
 
     The texts are an empty completion, a foreign one, a long one, and one that holds what the reference says. Whether
     it pays its own gold answers is asked of every row by `evenkeel.rewards.references`.
@@ -32,23 +26,21 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     Args:
         references: the rows' references; at most eight of them, spread over all, are used.
     """
-    rows = list(range(0, len(references), max(1, -(-len(references) // MOST_ROWS))))
+    rows = range(0, len(references), max(1, -(-len(references) // MOST_ROWS)))
     chosen = [(title, text, row) for row in rows for title, text in _texts(references[row])]
-    trials = _scored(verifier, chosen, references)
+    verdicts = verifier.judge_all([text for _, text, _ in chosen], [references[row] for *_, row in chosen])
+    scored = {row for (*_, row), verdict in zip(chosen, verdicts, strict=True) if verdict.score is not None}
     name = name_of(verifier.verifier)
-    for trial in trials:
-        if problem := _problem(trial.verdict):
-            return f"verifier {name} was tried on {trial.description()}: {problem}"
-    if problem := _unscored(trials) or _pays_everything(verifier, trials):
-        return f"verifier {name} {problem}"
-    again = _scored(verifier, chosen[::-1], references)
-    for trial, second in zip(trials, again[::-1], strict=True):
-        if trial.verdict.score != second.verdict.score:
+    for (title, _, row), verdict in zip(chosen, verdicts, strict=True):
+        if problem := _problem(verdict, row in scored):
             return (
-                f"verifier {name} changes from call to call: tried twice on {trial.description()}, it scored "
-                f"{trial.verdict.score} and then {second.verdict.score} ({second.verdict.reason:.200}). Let the score "
-                "depend on completion and reference alone, for it cannot be resumed."
+                f"verifier {name}, tried on {title} and the reference of row {row}, {references[row]!r:.80}: {problem}"
             )
+    if chosen and not scored:
+        return f"verifier {name} scores none of {len(chosen)} trials: {verdicts[0].reason:.200}"
+    full = verifier.full_score
+    if chosen and verifier.reads_reference and all(each.score is not None and each.score >= full for each in verdicts):
+        return f"verifier {name} pays everything. Declare @traits(reads_reference=False) if it judges the form alone."
     return ""
 
 
@@ -62,50 +54,11 @@ def _texts(reference: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _scored(verifier: UserVerifier, chosen: Sequence[tuple[str, str, int]], references: Sequence[Any]) -> list[_Trial]:
-    verdicts = verifier.judge_all([text for _, text, _ in chosen], [references[row] for *_, row in chosen])
-    return [
-        _Trial(title, row, references[row], verdict) for (title, _, row), verdict in zip(chosen, verdicts, strict=True)
-    ]
-
-
-def _unscored(trials: Sequence[_Trial]) -> str:
-    """Why nothing can be learned from what it leaves unjudged: everything, or what a completion can choose to be."""
-    if trials and all(trial.verdict.score is None for trial in trials):
-        return (
-            f"judges nothing: all of {len(trials)} trials are unscored, the first on {trials[0].description()}: "
-            f"{trials[0].verdict.reason:.200}. Return None only where a reference cannot be used."
-        )
-    judged = {trial.row: trial for trial in trials if trial.verdict.score is not None}
-    for trial in trials:
-        if trial.verdict.score is None and (other := judged.get(trial.row)):
-            return (
-                f"leaves {trial.description()} unscored ({trial.verdict.reason:.200}), though it scores {other.text} "
-                "against the same reference. A policy could escape its 0 by such a text. Return 0 for a bad completion."
-            )
-    return ""
-
-
-def _pays_everything(verifier: UserVerifier, trials: Sequence[_Trial]) -> str:
-    scores, full = [trial.verdict.score for trial in trials], verifier.full_score
-    if not trials or not verifier.reads_reference or any(score is None or score < full for score in scores):
-        return ""
-    return (
-        "pays everything: an empty completion, one about wombats and one of 5,000 turnips all earn its full score of "
-        f"{full:g}. Declare @traits(reads_reference=False) on one that judges the form alone."
-    )
-
-
-def _problem(verdict: Verdict) -> str:
+def _problem(verdict: Verdict, others_are_scored: bool) -> str:
     if verdict.score is not None:
         return score_problem(verdict.score)
-    return next((f"{verdict.reason}. {remedy}" for mark, remedy in _REMEDIES.items() if mark in verdict.reason), "")
-
-
-_REMEDIES = {
-    "timeout_s = ": "Make it faster, or declare @traits(timeout_s=…).",
-    "memory_mb = ": "Have it take less, or declare @traits(memory_mb=…).",
-    "its process ended": "Return 0 for a completion that it cannot read.",
-    "failed: ": "Return 0 for a bad completion, Verdict(None, None, why) for a reference that cannot be used.",
-}
-"""By what a reason holds."""
+    if any(mark in verdict.reason for mark in FAILURES):
+        return verdict.reason
+    if others_are_scored:  # a policy could escape its 0 by such a text
+        return f"unscored ({verdict.reason:.200}), and other texts are scored. Return 0 for a bad completion."
+    return ""

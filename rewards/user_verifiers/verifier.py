@@ -55,7 +55,7 @@ class UserVerifier(Verifier):
 
     @cached_property
     def _part(self) -> UserPart:
-        return UserPart(partial(_answers, self.verifier), self.traits.memory_mb)
+        return UserPart(partial(_answers, self.verifier))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"verifier": self.verifier}
@@ -79,11 +79,7 @@ class UserVerifier(Verifier):
         left, ends = self.traits.timeout_s, 0
 
         def on_part(part: Any) -> None:
-            verdict = as_verdict(Verdict(**part))
-            if verdict.score is None and verdict.reason.startswith("the verifier failed: MemoryError"):
-                why = f"the verifier failed: the row took more than memory_mb = {self.traits.memory_mb} of its process"
-                verdict = replace(verdict, reason=why, killed=True)
-            found.append(verdict)
+            found.append(as_verdict(Verdict(**part)))
 
         def leave(why: str, *, killed: bool = False) -> None:
             found.extend([Verdict(None, None, why, killed)] * (len(rows) - len(found)))

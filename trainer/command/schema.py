@@ -252,8 +252,6 @@ def _options(kind: str, target: Callable[..., Any]) -> Schema:
     if kind in ("environment", "tool"):
         limit = {"type": "number", "exclusiveMinimum": 0, "description": "Seconds of each call."}
         properties.setdefault("time_limit_s", limit)
-        limit = {"type": "integer", "minimum": 1, "description": "Of the process of a tool, or of all rows' objects."}
-        properties.setdefault("memory_mb", limit)
     return _object(properties)
 
 

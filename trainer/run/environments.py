@@ -55,15 +55,15 @@ def environments_of(config: RunConfig) -> Environments:
     if given is not None and is_asked and not any(map(has_reward, found.values())):
         names = ", ".join(kind.__name__ for task, kind in found.items() if task != OTHER_TASKS)
         raise EnvironmentPartError(
-            f"rewards names the environment, and {names} has neither a get_reward nor an attribute reward. Write def "
-            "get_reward(self), or another verifier.",
+            f"rewards names the environment, and {names} has no get_reward. Write def get_reward(self), or another "
+            "verifier.",
             code="environment-without-reward",
         )
     return found
 
 
 def try_on_rows(environments: Environments, parts: Mapping[str, Any]) -> None:
-    """Reset each environment on a few of its rows of each part, and call its tools as a policy may, once.
+    """Reset each environment on a few of its rows of each part.
 
     Args:
         parts: what a dataset is called → dataset.

@@ -72,7 +72,7 @@ class WorkerPool:
         cpu_seconds: of user and system time per item, kept by the kernel, also inside C; 0 = no limit.
         wall_seconds: per item, from when a ready worker is sent it. A backstop for a target that sleeps; an item that
             computes needs it only where the machine is starved. So make it several times ``cpu_seconds``.
-        memory_bytes: what a worker may take beyond what it holds when it is ready.
+        memory_bytes: what a worker may take beyond what it holds when it is ready; of a user's, nothing is kept.
         workers: at most so many; 0 = one for each core that this process may use, divided by the ranks of this machine
             (``LOCAL_WORLD_SIZE``), at most 16.
         warm_up: items judged before a worker is ready, so that no item pays for imports.
@@ -90,16 +90,6 @@ class WorkerPool:
     warm_up: tuple[Any, ...] = ()
     start_seconds: float = 300.0
     users: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse limits that cannot be kept."""
-        seconds = self.wall_seconds if self.users else self.cpu_seconds
-        limits = seconds, self.memory_bytes, self.start_seconds, self.workers + 1
-        if ":" not in self.target or min(limits) <= 0 or self.wall_seconds < self.cpu_seconds:
-            raise ValueError(
-                f"cpu_seconds = {self.cpu_seconds}, wall_seconds = {self.wall_seconds}, memory_bytes = "
-                f"{self.memory_bytes} and workers = {self.workers} of {self.target} cannot be kept."
-            )
 
     def map(
         self,

@@ -18,18 +18,16 @@ START_SECONDS = 120.0
 class UserPart:
     """A function that uses a user's part, in one process that is kept from call to call, where it can be sent there.
 
-    It can where every part of it can be imported by its name, or pickled. In the process the part may do what it likes:
-    a crash, ``os._exit`` and a held interpreter end that process alone, and the next call starts another. A closure, a
-    function of a script or notebook and an object that holds a connection are called here, as TRL calls a reward
-    function: without limits.
+    It can where every part of it can be imported by its name, or pickled. A crash, ``os._exit`` and a held interpreter
+    end that process alone, and the next call starts another. A closure, a function of a script or notebook and an
+    object that holds a connection are called here, without limits.
 
     Args:
         function: from an item to the parts of its result; in the process what it yields has to be of JSON.
-        memory_mb: what the process may take beyond what it holds when the part is there.
     """
 
-    def __init__(self, function: Callable[[Any], Iterable[Any]], memory_mb: int) -> None:
-        self.function, self.memory_mb = function, memory_mb
+    def __init__(self, function: Callable[[Any], Iterable[Any]]) -> None:
+        self.function = function
 
     @cached_property
     def pool(self) -> WorkerPool | None:
@@ -45,7 +43,6 @@ class UserPart:
             argument=base64.b64encode(pickled).decode(),
             cpu_seconds=0,
             wall_seconds=START_SECONDS,
-            memory_bytes=self.memory_mb << 20,
             workers=1,
             start_seconds=START_SECONDS,
             users=True,

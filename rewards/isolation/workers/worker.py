@@ -1,4 +1,4 @@
-"""The program of a worker process: ``python -m rewards.isolation.workers.worker CHANNEL LOG``, two descriptors.
+"""The program of a worker process: ``python -m rewards.isolation.workers.worker CHANNEL``, a descriptor.
 
 Over the channel goes JSON, one value a line. First line in: its settings. Then it imports the target, judges the
 warm-up items, caps its memory, and writes ``{"ready": true}``; from there each line in is an item with its token, for
@@ -11,7 +11,6 @@ where no Python handler ever runs.
 
 import contextlib
 import ctypes
-import faulthandler
 import json
 import logging
 import os
@@ -28,15 +27,13 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 def main() -> None:
     """Judge items until the input ends."""
-    channel, log = (int(number) for number in sys.argv[1:3])
-    for descriptor in (channel, log):
-        os.set_inheritable(descriptor, False)
+    channel = int(sys.argv[1])
+    os.set_inheritable(channel, False)
     items, results = os.fdopen(channel, "rb"), os.fdopen(os.dup(channel), "wb")
     if not (first := items.readline()):
         return
     settings = json.loads(first)
     _die_with(settings["parent"])
-    faulthandler.enable(file=log, all_threads=False)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # dispositions and masks are inherited
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     try:
@@ -46,7 +43,7 @@ def main() -> None:
         for item in settings["warm_up"]:
             judge(item)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _limit_memory(settings["memory_bytes"], settings["users"])
+        _limit_memory(None if settings["users"] else settings["memory_bytes"])
     except Exception:  # noqa: BLE001 — the parent raises whatever the target's module raises
         _write(results, _line(ready=False, detail=traceback.format_exc(limit=-3)))
         return
@@ -93,17 +90,17 @@ def _die_with(parent: int) -> None:
         sys.exit()
 
 
-def _limit_memory(more: int, users: bool) -> None:
-    """Let this process take so many bytes more than it holds.
-
-    Of a user's worker only what can be written to counts: torch reserves address space that it never uses.
-    """
-    kind, field = (resource.RLIMIT_DATA, 5) if users else (resource.RLIMIT_AS, 0)
+def _limit_memory(more: int | None) -> None:
+    """Let this process take so many bytes more than it holds; where memory runs out it is the first that is ended."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
+        score.write("1000")
+    if more is None:
+        return
     with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
-        limit = int(file.read().split()[field]) * resource.getpagesize() + more
-    hard = resource.getrlimit(kind)[1]
+        limit = int(file.read().split()[0]) * resource.getpagesize() + more
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    resource.setrlimit(kind, (limit, hard if users else limit))
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import secrets
 import select
 import signal
@@ -19,9 +18,6 @@ from typing import Any
 MOST_MESSAGE_BYTES = 16 << 20
 """Of one line that a worker sends, so that no worker can fill the memory of the process that reads it."""
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
-_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
-_MOST_FRAMES = 3
-"""Of the stack at which a worker crashed, the innermost."""
 
 
 class WorkerStartError(RuntimeError):
@@ -46,14 +42,13 @@ class WorkerProcess:
         self._channel, theirs = socket.socketpair()
         output = None if settings["users"] else self._log
         with theirs:
-            descriptors = theirs.fileno(), self._log.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "evenkeel.rewards.isolation.workers.worker", *map(str, descriptors)],
+                [sys.executable, "-P", "-m", "evenkeel.rewards.isolation.workers.worker", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=_environment(settings["users"]),
-                pass_fds=descriptors,
+                pass_fds=[theirs.fileno()],
                 start_new_session=True,  # Ctrl-C is for the trainer, which ends its workers itself
             )
         self._unread = bytearray()  # of an unfinished line
@@ -142,23 +137,17 @@ class WorkerProcess:
         return self._process.wait()
 
     def log_tail(self) -> str:
-        """The end of what it wrote before it was ready, and of its crash."""
-        return self._log_text().strip()[-2000:]
+        """The end of what it wrote before it was ready."""
+        size = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), size, 0).decode(errors="replace").strip()[-2000:]
 
     def exit_reason(self) -> str:
-        """How it ended, with the innermost frames of a crash: "by SIGSEGV in judge (task.py:7)"."""
+        """How it ended: "by SIGSEGV"."""
         code = self.end()
         if code >= 0:
-            return f"with exit code {code}, as by os._exit({code})"
-        number = signal.Signals(-code)
-        frames = _FRAME.findall(self._log_text().rpartition("Fatal Python error")[2])[:_MOST_FRAMES]
-        places = [f"{function} ({Path(file).name}:{line})" for file, line, function in frames]
-        why = ", which the kernel sends where the machine's memory runs out" if number == signal.SIGKILL else ""
-        return f"by {number.name}{why}" + (f" in {', called by '.join(places)}" if places else "")
-
-    def _log_text(self) -> str:
-        size = os.fstat(self._log.fileno()).st_size
-        return os.pread(self._log.fileno(), size, 0).decode(errors="replace")
+            return f"with exit code {code}"
+        why = ": was there no memory left?" if code == -signal.SIGKILL else ""
+        return f"by {signal.Signals(-code).name}{why}"
 
 
 def _environment(users: bool) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """What a user's verifier is told before the model is loaded."""
 
-import random
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from evenkeel.errors import Refusal
 from evenkeel.rewards import Verdict, build_verifier
 from evenkeel.rewards.references import check_rewards
-from evenkeel.rewards.user_verifiers import traits
 
 HERE = "tests.rewards.user_verifiers.written"
 REFERENCES = [f"word{number}" for number in range(100)]
@@ -47,15 +45,14 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
     [
         (f"{HERE}:OneArgument", "takes 2 positional arguments but 3 were given"),
         (f"{HERE}:exits", r"sys.exit\('bye'\)"),
-        (f"{HERE}:sleeps", r"timeout_s = 1 of its batch.*@traits\(timeout_s=…\)"),
-        (f"{HERE}:leaves", r"exit code 0, as by os._exit\(0\)"),
+        (f"{HERE}:sleeps", r"timeout_s = 1 of its batch"),
+        (f"{HERE}:leaves", r"exit code 0"),
         ({"name": f"{HERE}:last_word", "returns": "text"}, "of type str, which is not a verdict. Return"),
         ({"name": f"{HERE}:last_word", "returns": "nan"}, "its score is nan"),
         ({"name": f"{HERE}:last_word", "returns": "everything"}, "pays everything"),
         (lambda completion, reference: 1 / 0, "ZeroDivisionError"),
-        (lambda completion, reference: None, "judges nothing"),
+        (lambda completion, reference: None, "scores none"),
         (lambda completion, reference: None if len(completion) > 4000 else right(completion, reference), "a bad"),
-        (lambda completion, reference: float(random.random() < 0.5), "changes from call to call"),
         (lambda completion, reference: 1e38 * (str(reference) in completion), r"1e\+38"),
     ],
     ids=lambda value: "a lambda" if callable(value) else str(value),
@@ -73,9 +70,3 @@ def test_one_that_is_paid_by_length_is_tried_and_bounded_too() -> None:
         check(paid)
     solvable = build_verifier({"name": "cosine_length", "max_tokens": 100, "verifier": "countdown"})
     assert "no expression" in solvable.unanswerable({"numbers": [1, 1], "target": 50})
-
-
-@pytest.mark.parametrize("option", [{"timeout_s": True}, {"timeout_s": float("inf")}, {"memory_mb": "4 GB"}], ids=str)
-def test_traits_that_cannot_be_kept_are_refused(option: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(option))):
-        traits(**option)

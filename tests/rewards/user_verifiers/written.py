@@ -106,14 +106,6 @@ def taken_over(completion: str, reference: Any, *, file: str) -> float:
     return 1.0
 
 
-@traits(memory_mb=200)
-def small(completion: str, reference: Any) -> float:
-    """Takes as many megabytes as the completion says."""
-    if completion.isdigit():
-        return float(len(bytearray(int(completion) << 20)) == 0)
-    return float(completion == reference)
-
-
 @traits(reads_reference=False)
 def short(completion: str, reference: Any) -> float:
     return float(len(completion) < 10**6)

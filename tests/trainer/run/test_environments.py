@@ -69,7 +69,7 @@ def errors(folder: Path, **changes: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"environment": "python_tool"}, "neither a get_reward nor an attribute reward"),
+        ({"environment": "python_tool"}, "has no get_reward"),
         (
             {"rewards": [{"verifier": "exact_match"}]},
             "Guessing has a reward of its own, and no reward of the run asks for it",

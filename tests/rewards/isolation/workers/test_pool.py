@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -233,11 +232,10 @@ def test_workers_end_with_a_parent_that_is_killed_and_never_run_its_script(tmp_p
 @pytest.mark.parametrize("settings", [{}, {"target": "builtins:len", "argument": None, "warm_up": [], "users": True}])
 def test_a_worker_whose_parent_has_ended_says_nothing(settings: dict[str, object]):
     ours, theirs = socket.socketpair()
-    with theirs, tempfile.TemporaryFile() as log:
+    with theirs:
         if settings:
             ours.sendall(json.dumps({**settings, "parent": os.getpid(), "memory_bytes": 1 << 40}).encode() + b"\n")
         ours.close()
         command = [sys.executable, "-P", "-m", "evenkeel.rewards.isolation.workers.worker"]
-        descriptors = theirs.fileno(), log.fileno()
-        ended = subprocess.run([*command, *map(str, descriptors)], pass_fds=descriptors, capture_output=True)
+        ended = subprocess.run([*command, str(theirs.fileno())], pass_fds=[theirs.fileno()], capture_output=True)
     assert (ended.returncode, ended.stderr) == (0, b"")
