@@ -4,21 +4,16 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.held_out import Answers, read_answers
-from evenkeel.trainer.lab.sweeps.files import SweepRecord
-from evenkeel.trainer.run.record.files import (
-    METRICS,
-    SUMMARY,
-    read_record,
-)
+from evenkeel.trainer.run.record.files import METRICS, SUMMARY, read_record
 from evenkeel.trainer.run.record.run_record import RunRecord
 
-_AGAIN = "Bring back the file as it was written, or leave its run out of the report."
+SWEEP = "sweep.json"
+"""Of a sweep's directory: its cells."""
 
 
 @dataclass(frozen=True)
@@ -127,17 +122,14 @@ def read_runs(directory: Path) -> RecordedRuns:
     Raises:
         Refusal: the directory is neither.
     """
-    if (directory / "sweep.json").exists():
-        return _sweep_runs(directory, read_json(directory / "sweep.json", SweepRecord))
+    if (directory / SWEEP).exists():
+        return _sweep_runs(directory, read_record(directory / SWEEP, dict[str, Any]))
     if (directory / METRICS).exists():
         run = RecordedRun(directory, directory.name, 0)
         seed = run.manifest.get("seed", run.raw_config.get("seed", 0))
         variant = str(run.raw_config.get("name", directory.name))
         return RecordedRuns(variant, {variant: {seed: RecordedRun(directory, variant, seed)}}, {}, {})
-    raise Refusal(
-        f"{directory} is neither the directory of a run, with {METRICS}, nor that of a sweep, with sweep.json, so "
-        "there is nothing to report on. Name a directory that evenkeel train or evenkeel sweep has written."
-    )
+    raise Refusal(f"{directory} is neither the directory of a run, with {METRICS}, nor that of a sweep, with {SWEEP}.")
 
 
 def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
@@ -156,19 +148,9 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
         if (run.path / SUMMARY).exists():
             unfinished[cell["name"]] = "summary.json is damaged, and `evenkeel sweep run` writes it again"
     if not by_variant:
-        raise Refusal(
-            f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Watch them with "
-            "`evenkeel sweep status`, and make the report when some have finished."
-        )
+        raise Refusal(f"No cell of the sweep in {directory} has finished: see `evenkeel sweep status`.")
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
     return RecordedRuns(sweep["name"], by_variant, baseline, unfinished, sweep.get("tuning") or {})
-
-
-def attempt_seconds(attempt: Mapping[str, Any]) -> float | None:
-    """How long an attempt took; ``None`` where it has not ended, or nobody noted when."""
-    if not {"started", "ended"} <= attempt.keys():
-        return None
-    return (datetime.fromisoformat(attempt["ended"]) - datetime.fromisoformat(attempt["started"])).total_seconds()
 
 
 def total(values: Iterable[float | None]) -> float | None:
@@ -176,14 +158,3 @@ def total(values: Iterable[float | None]) -> float | None:
     given = list(values)
     known = [value for value in given if value is not None]
     return sum(known) if len(known) == len(given) else None
-
-
-def read_json(path: Path, kind: Any = dict[str, Any]) -> dict[str, Any]:
-    """The object of ``kind`` (see `evenkeel.trainer.run.record.files`) in a file; empty where there is none.
-
-    Raises:
-        DamagedFileError: the file has other contents.
-    """
-    if not path.exists():
-        return {}
-    return read_record(path, kind, _AGAIN)

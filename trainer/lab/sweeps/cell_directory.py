@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 from filelock import FileLock
 
-from evenkeel.trainer.lab.sweeps.files import AttemptRecord, CellRecord
 from evenkeel.trainer.run.record.checkpoints import newest_good_checkpoint
 from evenkeel.trainer.run.record.files import read_record, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
@@ -40,9 +39,7 @@ class CellDirectory:
 
     def definition(self) -> dict[str, Any]:
         """``cell.json``, or an empty mapping where the cell was never started."""
-        return _read(
-            self.path / "cell.json", CellRecord, "Delete it: the cell then goes on from its newest checkpoint."
-        )
+        return _read(self.path / "cell.json", "Delete it: the cell then goes on from its newest checkpoint.")
 
     def write_definition(self, definition: Mapping[str, Any]) -> None:
         """Replace ``cell.json``."""
@@ -53,10 +50,14 @@ class CellDirectory:
         known = self.definition()
         self.write_definition({**known, "attempts": [*known["attempts"][:-1], entry]})
 
+    def forget_last_attempt(self) -> None:
+        """Take the newest attempt out of ``cell.json``: the queue refused it."""
+        known = self.definition()
+        self.write_definition({**known, "attempts": known["attempts"][:-1]})
+
     def attempt(self, number: int) -> dict[str, Any]:
         """``attempt-<number>.json``, empty where that attempt never came to start."""
-        instead = "Delete it: the attempt then counts as one that was never started."
-        return _read(self.path / f"attempt-{number}.json", AttemptRecord, instead)
+        return _read(self.path / f"attempt-{number}.json", "Delete it.")
 
     def write_attempt(self, number: int, record: Mapping[str, Any]) -> None:
         """Replace ``attempt-<number>.json``."""
@@ -88,8 +89,6 @@ class CellDirectory:
         if not attempts:
             return "waiting"
         newest = attempts[-1]
-        if "refused" in newest:  # by the queue
-            return "failed"
         if "started" not in newest:
             return "submitted"
         return "stopped" if newest.get("stopped", True) else "failed"  # without a record it was killed, not wrong
@@ -135,5 +134,5 @@ class CellDirectory:
         return "\n".join(text.rstrip().splitlines()[-lines:])
 
 
-def _read(path: Path, kind: Any, instead: str) -> dict[str, Any]:
-    return read_record(path, kind, instead) if path.exists() else {}
+def _read(path: Path, instead: str) -> dict[str, Any]:
+    return read_record(path, dict[str, Any], instead) if path.exists() else {}

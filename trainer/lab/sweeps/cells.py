@@ -48,7 +48,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
     """Variants × grid × seeds; all variants of a seed before the next seed, so that a half-done sweep compares.
 
     Raises:
-        Refusal: two points of the grid have the same name.
+        Refusal: two cells have the same name.
     """
     cells = [
         Cell(variant, variant + suffix, sweep.baseline + suffix, seed, {**changes, **point})
@@ -59,7 +59,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
     names = [cell.name for cell in cells]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         what = f"two cells would be named {repeated[0]}."
-        raise config_error("value-twice", "grid", what, "Write each value once, and give variants other names.")
+        raise config_error("value-twice", "", what, "Write each seed and each value once.")
     return cells
 
 

@@ -22,14 +22,26 @@ from evenkeel.trainer.run.config.yaml_document import Node
 def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
     """The cells of each stage, under the sweep's variables.
 
-    What is probably not meant is printed, once for all variants that it is said of.
-    Cells of several seeds, and equal variants, are checked once; finished cells not at all.
+    Warnings are printed. Cells of several seeds, and equal variants, are checked once; finished cells not at all.
 
     Raises:
         Refusal: variants that cannot be compared; a setting, model, rows or parts with which a cell would be refused.
     """
     with _environment(stages[0].environment):
-        return _checked_plans(tree, stages)
+        plans = [plans_of(sweep, cells_of(sweep), tree) for sweep in stages]
+        for sweep, each in zip(stages, plans, strict=True):
+            check_fair(sweep, each, tree)
+        _say_equal([plan for each in plans for plan in each])
+        said = _problems(stages, plans, tree)
+    families = {*stages[0].variants}
+    shown: dict[str, list[str]] = {"error": [], "warning": [], "note": []}
+    for (severity, text), names in said.items():
+        shown[severity].append(text if names == families else f"{first_of(sorted(names))}: {text}")
+    if shown["error"]:
+        raise Refusal("\n\n".join(["No cell was started.", *shown["error"]]), code="check")
+    for text in shown["warning"]:
+        print(f"warning: {text}", flush=True)
+    return plans
 
 
 @contextmanager
@@ -47,36 +59,21 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _checked_plans(tree: Node, stages: Sequence[Sweep]) -> list[list[Plan]]:
-    plans = [plans_of(sweep, cells_of(sweep), tree) for sweep in stages]
-    for sweep, each in zip(stages, plans, strict=True):
-        check_fair(sweep, each, tree)
-    _say_equal([plan for each in plans for plan in each])
-    families = {*stages[0].variants}
+def _problems(stages: Sequence[Sweep], plans: Sequence[Sequence[Plan]], tree: Node) -> dict[tuple[str, str], set[str]]:
+    """(severity, sentence) → the variants that it is said of."""
     known: dict[str, Any] = {}
-    said: dict[str, dict[str, set[str]]] = {"error": {}, "warning": {}, "note": {}}
+    said: dict[tuple[str, str], set[str]] = {}
     for sweep, each in zip(stages, plans, strict=True):
         root = Path(sweep.output_dir).absolute()
-        waiting: dict[str, Plan] = {}
-        for plan in each:
-            if not CellDirectory(root / plan.cell.name).summary():
-                waiting.setdefault(plan.merged, plan)
+        waiting = {plan.merged: plan for plan in each if not CellDirectory(root / plan.cell.name).summary()}
         for plan in waiting.values():
             # a checkpoint to branch from has been looked at, and is hashed by each of its cells
             own = [override for override in plan.overrides if not override.startswith("branch_of=")]
             own.append(f"output_dir={root}")
             for problem in checked(sweep.config, own, processes=processes_of(sweep), known=known).problems:
                 text = str(_placed(problem, plan.cell, tree))
-                said[problem.severity].setdefault(text, set()).add(plan.cell.family)
-    shown = {
-        severity: [text if names == families else f"{first_of(sorted(names))}: {text}" for text, names in found.items()]
-        for severity, found in said.items()
-    }
-    if shown["error"]:
-        raise Refusal("\n\n".join(["No cell was started.", *shown["error"]]), code="check")
-    for text in shown["warning"]:
-        print(f"warning: {text}", flush=True)
-    return plans
+                said.setdefault((problem.severity, text), set()).add(plan.cell.family)
+    return said
 
 
 def _say_equal(plans: list[Plan]) -> None:

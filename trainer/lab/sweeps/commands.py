@@ -17,11 +17,7 @@ from evenkeel.trainer.lab.sweeps.checking import checked_plans
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, processes_of
 from evenkeel.trainer.lab.sweeps.queues import Queue, SlurmQueue, local_queue
-from evenkeel.trainer.lab.sweeps.runner import (
-    SweepRunner,
-    locked_directory,
-    write_sweep,
-)
+from evenkeel.trainer.lab.sweeps.runner import SweepRunner, locked_directory, write_sweep
 from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
 from evenkeel.trainer.lab.sweeps.status import budget_table, status_table, watch
@@ -92,7 +88,7 @@ def run_cell(file: Path, choice: Sequence[str]) -> int:
     """
     sweep, tree = load_sweep(file)
     if sweep.tune is not None:
-        raise Refusal("With `tune:` the settings of cells are known after the tuning: use `evenkeel sweep run`.")
+        raise Refusal("The settings of cells are known after the tuning: use `evenkeel sweep run`.")
     chosen = chosen_cell(cells_of(sweep), choice)
     (plans,) = checked_plans(tree, sweep)
     (cell,) = (cell for cell in queued_cells(sweep, plans) if cell.name == chosen.name)
@@ -125,25 +121,22 @@ def plan(file: Path, pilot: Path | None, items: int | None, difference: float | 
         difference: that should be detected.
     """
     from evenkeel.trainer.lab.sweeps.pilots import read_pilot
-    from evenkeel.trainer.lab.sweeps.planning import plan_of, plan_sentences, plan_table
+    from evenkeel.trainer.lab.sweeps.planning import plan_sentences, plan_table
 
     sweep, _ = load_sweep(file)
     found = read_pilot(pilot or Path(sweep.output_dir), _pilot_commands(sweep, file))
-    planned = plan_of(sweep, found, items, difference)
-    print("\n".join(plan_sentences(planned)))
-    print_table(plan_table(planned))
+    asked = (sweep, found, items or found.num_items, difference)
+    print("\n".join(plan_sentences(*asked)))
+    print_table(plan_table(*asked))
     return 0
 
 
 def _pilot_commands(sweep: Sweep, file: Path) -> str:
     """How to make a pilot of this sweep."""
     if sweep.tune is not None:
-        return "With `tune:` no single cells are run: name another sweep's directory by --pilot."
-    return (
-        "Run two or three seeds of one variant, which count for the sweep too, such as "
-        f"`evenkeel sweep cell {file} variant={sweep.baseline} seed={sweep.seeds[0]}`, or name an earlier sweep's "
-        "directory by --pilot."
-    )
+        return "With `tune:`, name another sweep's directory by --pilot."
+    cell = f"evenkeel sweep cell {file} variant={sweep.baseline} seed={sweep.seeds[0]}"
+    return f"Run two or three seeds of one variant, such as `{cell}`, or name an earlier sweep's directory by --pilot."
 
 
 def status(file: Path, *, once: bool) -> int:
@@ -192,9 +185,5 @@ def _refused_as_changed(cells: Sequence[QueuedCell]) -> list[QueuedCell]:
 
 def _print_failures(cells: Sequence[QueuedCell]) -> None:
     for cell in cells:
-        if cell.directory.state() != "failed":
-            continue
-        if refusal := cell.directory.attempts()[-1].get("refused"):
-            print(f"\n{cell.name} was not started: {refusal}")
-        else:
+        if cell.directory.state() == "failed":
             print(f"\n{cell.name} failed; the end of {cell.directory.log}:\n{cell.directory.log_end()}")

@@ -19,9 +19,8 @@ SETTING_OF = {"rollouts": "trl.max_steps", "prompts_per_rollout": "algorithm.pro
 def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
     """Compare every cell with its baseline's of the same seed and point of the grid.
 
-    Equal must be: the data and their order, what is evaluated how and when (in rollout batches), the verifiers, how
-    completions are sampled, and how many rollout batches of how many prompts are trained. An entry of ``unfair`` allows
-    a setting and everything below it.
+    Equal must be the data, evaluations, verifiers, sampling, and the numbers of rollout batches and prompts. An entry
+    of ``unfair`` allows a setting and everything below it.
 
     Raises:
         Refusal: they differ in a setting that ``unfair`` does not name, or ``unfair`` names one in which none does.
@@ -36,14 +35,13 @@ def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
             used.update(allowed)
             if allowed:
                 continue
+            setting = SETTING_OF.get(key, key)
             counted = f" {key}" if key in SETTING_OF else ""
             what = (
-                f"{plan.cell.variant!r} has {_shown(found.get(key))}{counted} and the baseline "
-                f"{plan.cell.baseline!r} {_shown(expected.get(key))}; what differs between their results could come "
-                "from that alone."
+                f"{plan.cell.variant!r} has {_shown(found.get(key))}{counted}, the baseline {plan.cell.baseline!r} "
+                f"{_shown(expected.get(key))}."
             )
             instead = f"Make them equal, or write `unfair: [{key}]` if this is what you compare."
-            setting = SETTING_OF.get(key, key)
             path = (setting if setting in plan.cell.settings else key).split(".")
             problem = Problem(tuple(path), what, instead, code="unfair")
             problems.append(located_in_sweep(problem, plan.cell, tree))

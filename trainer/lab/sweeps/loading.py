@@ -7,21 +7,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evenkeel.errors import COMMAND_LINE, Problem, Refusal, suggest
+from evenkeel.errors import COMMAND_LINE, Origin, Problem, Refusal, suggest
 from evenkeel.trainer.lab.sweeps.cells import Cell
 from evenkeel.trainer.lab.sweeps.consistency import inconsistencies
 from evenkeel.trainer.lab.sweeps.schema import SlurmSweep, Sweep
 from evenkeel.trainer.run.branch import checkpoint_at
-from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.file_kinds import check_kind
-from evenkeel.trainer.run.config.layers import extended, flattened
+from evenkeel.trainer.run.config.layers import extended
 from evenkeel.trainer.run.config.loading import local_path
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.section import expanded
 from evenkeel.trainer.run.config.shipped import maker_of
 from evenkeel.trainer.run.config.wording import problems_of
 from evenkeel.trainer.run.config.yaml_document import Node, read_file
-from evenkeel.trainer.run.record.directory import MAY_CHANGE
 from evenkeel.trainer.run.record.files import CONFIG
 from evenkeel.trainer.run.record.run_record import RunRecord
 
@@ -51,18 +49,24 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
         data["output_dir"] = expanded(data["output_dir"])
     if isinstance(data.get("variants"), dict):
         data["variants"] = {name: {} if changes is None else changes for name, changes in data["variants"].items()}
-    has_parents = bool(parents) or "from" in data
-    problems = _from_parents(data, tree, parents) if has_parents else _locate_config(data, tree)
-    for found in inconsistencies(data):  # each for itself: a wrong setting of a variant says nothing about its name
-        problems += problems_of(ValidationError.from_exception_data("sweep", [found]), tree, model)
+    if parents:
+        data["from"] = [*parents]
+    problems = _from_parents(data, tree) if "from" in data else _locate_config(data, tree)
     try:
         sweep = model.model_validate(data)
     except ValidationError as error:
-        of_parents = ("config", "seeds") if has_parents else ()
+        of_parents = ("config", "seeds") if "from" in data else ()
         problems += [found for found in problems_of(error, tree, model) if found.key not in of_parents]
+    else:
+        problems += [replace(found, origin=_origin(tree, found.path)) for found in inconsistencies(sweep)]
     if problems:
         raise Refusal(problems=sorted(problems, key=lambda problem: (problem.origin and problem.origin.line) or 0))
     return sweep, tree
+
+
+def _origin(tree: Node, path: Sequence[str | int]) -> Origin:
+    node = tree.at(path)
+    return tree.origin if node is None else node.origin
 
 
 def _kind(tree: Node) -> str:
@@ -87,58 +91,37 @@ def _locate_config(data: dict[str, Any], tree: Node) -> list[Problem]:
     return []
 
 
-def _from_parents(data: dict[str, Any], tree: Node, given: Sequence[str]) -> list[Problem]:
+def _from_parents(data: dict[str, Any], tree: Node) -> list[Problem]:
     """What is wrong with the runs that the cells begin in; their file and their seeds stand in ``data`` afterwards."""
     problems: list[Problem] = []
 
     def found(key: str, code: str, what: str, instead: str) -> None:
-        place = tree.child(key)
-        problems.append(Problem((key,), what, instead, place.origin if place else tree.origin, code=code))
+        problems.append(Problem((key,), what, instead, _origin(tree, [key]), code=code))
 
-    if given and "from" in data:
-        found(
-            "from", "parents-twice", "stands in the file, and the command names parents too.", "Leave one of them out."
-        )
     for key in ("config", "seeds"):
         if key in data:
             found(key, "decided-by-parents", "is that of the runs that the cells begin in.", "Leave it out.")
-    if "tune" in data:
-        found("tune", "tuning-of-branches", "needs runs of its own seeds.", "Tune the parents, or leave it out.")
-    named = [*given] or data["from"]
-    named = [named] if isinstance(named, str) else named
+    named = [data["from"]] if isinstance(data["from"], str) else data["from"]
     if problems or not isinstance(named, list) or not all(isinstance(each, str) for each in named):
         return problems
-    runs: dict[int, RunConfig] = {}
-    checkpoints = []
+    checkpoints: dict[int, Path] = {}
     for each in named:
         try:
             checkpoint = checkpoint_at(each)
-            config = RunRecord(checkpoint.parent).config
+            seed = RunRecord(checkpoint.parent).config.run_seed
         except Refusal as refusal:
             command = maker_of(each)
             instead = f"Make them first: {command}" if command else "Name checkpoints of finished runs."
             found("from", refusal.code or "no-parent", f"names {each}: {refusal}", instead)
-            if command:
-                break  # it makes the others too
-            continue
-        if config.run_seed in runs:
-            what = f"names two runs of seed {config.run_seed}, and cells are paired by their seeds."
+            return problems
+        if seed in checkpoints:
+            what = f"names two runs of seed {seed}, and cells are paired by their seeds."
             found("from", "seed-twice", what, "Name runs of different seeds.")
-        runs[config.run_seed] = config
-        checkpoints.append(str(checkpoint))
-    first, *others = [_without_seed(config) for config in runs.values()] or [{}]
-    for seed, other in zip([*runs][1:], others, strict=True):
-        if differing := [key for key in sorted({*first, *other}) if first.get(key) != other.get(key)]:
-            what = f"names runs that differ in more than their seeds: {', '.join(differing)} of the one of seed {seed}."
-            found("from", "unequal-parents", what, "Name runs of one file.")
+        checkpoints[seed] = checkpoint
     if checkpoints:
-        data |= {"from": checkpoints, "seeds": [*runs], "config": str(Path(checkpoints[0]).parent / CONFIG)}
+        data["config"] = str(next(iter(checkpoints.values())).parent / CONFIG)
+        data |= {"from": [str(path) for path in checkpoints.values()], "seeds": [*checkpoints]}
     return problems
-
-
-def _without_seed(config: RunConfig) -> dict[str, Any]:
-    settings = flattened(config.model_dump(exclude={"seed", *MAY_CHANGE}))
-    return {key: value for key, value in settings.items() if key not in ("trl.seed", "branch_of")}
 
 
 def located_in_sweep(problem: Problem, cell: Cell, tree: Node) -> Problem:

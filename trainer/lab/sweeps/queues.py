@@ -27,7 +27,10 @@ class SchedulerError(Refusal):
 
 
 class Queue(Protocol):
-    """What the sweep needs of a place where attempts run. `start`, `stop` and `kill` raise `SchedulerError`."""
+    """What the sweep needs of a place where attempts run; ``entry`` is what `start` returned.
+
+    `start`, `stop` and `kill` raise `SchedulerError`.
+    """
 
     capacity: int
 
@@ -112,8 +115,8 @@ class SlurmQueue:
     def __init__(self, folder: Path, execution: SlurmExecution) -> None:
         if missing := [name for name in ("sbatch", "srun", "squeue", "scancel") if shutil.which(name) is None]:
             raise Refusal(
-                f"SLURM's {', '.join(missing)} cannot be found here, so nothing can be submitted. Start the sweep on a "
-                "login node of the cluster, or write executor: {kind: local}."
+                f"SLURM's {', '.join(missing)} cannot be found here. Start the sweep on a login node, or write "
+                "executor: {kind: local}."
             )
         self.folder = folder
         self.execution = execution
@@ -161,24 +164,15 @@ class SlurmQueue:
 
 def slurm_parameters(execution: SlurmExecution, label: str) -> dict[str, Any]:
     """The sweep's settings in submitit's words; one task a node, which launches the node's processes."""
-    given = {
-        "partition": execution.partition,
-        "account": execution.account,
-        "qos": execution.qos,
-        "constraint": execution.constraint,
-        "gpus_per_node": execution.gpus or None,
-        "cpus_per_task": execution.cpus,
-        "mem": None if execution.memory_gb is None else f"{execution.memory_gb}GB",
-        "setup": execution.setup or None,
-        "additional_parameters": execution.arguments or None,
-    }
     return {
         "job_name": label,
         "nodes": execution.nodes,
         "ntasks_per_node": 1,
         "time": execution.time,
         "signal_delay_s": execution.stop_before_end,
-        **{key: value for key, value in given.items() if value is not None},
+        "gpus_per_node": execution.gpus or None,
+        "setup": execution.setup or None,
+        "additional_parameters": execution.arguments,
     }
 
 
@@ -192,8 +186,7 @@ def gpu_slots(visible: Sequence[str], per_cell: int, parallel: int) -> list[list
         most = len(visible) // per_cell
         instead = f"executor: {{parallel: {most}}}" if most else f"launch: {{num_processes: {len(visible)}}}"
         raise Refusal(
-            f"{parallel} cells at a time with {per_cell} GPUs each need {parallel * per_cell} GPUs, and this machine "
-            f"shows {len(visible)}. Write {instead}."
+            f"{parallel} cells of {per_cell} GPUs do not fit on the {len(visible)} of this machine. Write {instead}."
         )
     return [list(visible[index * per_cell : (index + 1) * per_cell]) for index in range(parallel)]
 

@@ -18,10 +18,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.sweeps.overdue import longest_cell, overdue
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.queues import Queue, SchedulerError
-from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
+from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, next_attempt
 from evenkeel.trainer.run.processes import REFUSED
 from evenkeel.trainer.run.record.directory import NO_LOCKS
@@ -30,8 +29,6 @@ from evenkeel.trainer.run.record.files import write_json
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
 """How long nothing is submitted after the queue has refused an attempt."""
-SECONDS_TO_SAVE = 60.0
-"""How long a cell that has taken too long may take to save a checkpoint."""
 LOCK = "sweep.lock"
 
 
@@ -112,8 +109,6 @@ class SweepRunner:
         self.failures: Counter[str] = Counter()
         self.stops = 0
         self._refused_at = -RETRY_SECONDS
-        self._refusal = ""
-        self._asked_to_end: dict[str, float] = {}
 
     def run(self) -> bool:
         """Run all cells; whether it came to the end (and was not stopped)."""
@@ -124,11 +119,8 @@ class SweepRunner:
         try:
             while running or (waiting and not self.stops):
                 while waiting and not self.stops and len(running) < self.queue.capacity and not self._backs_off():
-                    entry = waiting.pop(0)
-                    if self._started(entry):
-                        running.append(entry)
-                    elif self._retries_submission(entry, others_run=bool(running)):
-                        waiting.insert(0, entry)
+                    if self._started(waiting[0], others_run=bool(running)):
+                        running.append(waiting.pop(0))
                 time.sleep(POLL_SECONDS)
                 for entry in [entry for entry in running if self._is_over(entry)]:
                     running.remove(entry)
@@ -137,7 +129,6 @@ class SweepRunner:
                 if self.stops > stops_sent:
                     stops_sent = self.stops
                     self._stop_all(running)
-                self._end_overdue(running)
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -152,37 +143,29 @@ class SweepRunner:
         self.queue.adopt(attempts[-1])
         return True
 
-    def _started(self, entry: QueuedCell) -> bool:
-        """Start the cell's next attempt; whether the queue took it."""
+    def _started(self, entry: QueuedCell, *, others_run: bool) -> bool:
+        """Start the cell's next attempt; whether the queue took it.
+
+        While other cells run their end may make room, as under a limit on the jobs of a user.
+
+        Raises:
+            SchedulerError: the queue refuses, and no other cell runs.
+        """
         attempt = next_attempt(self.sweep, entry)
         assert entry.attempt is not None
         try:
             entry.attempt.update(self.queue.start(entry.attempt["label"], attempt))
         except SchedulerError as refusal:
-            entry.attempt["refused"] = str(refusal)
-        entry.directory.update_last_attempt(entry.attempt)
-        if "refused" in entry.attempt:
+            entry.directory.forget_last_attempt()
+            if not others_run:
+                raise
+            self._refused_at = time.monotonic()
+            self.say(f"{entry.name}: not started ({refusal}); trying every {RETRY_SECONDS:g} s")
             return False
+        entry.directory.update_last_attempt(entry.attempt)
         resumed = entry.attempt["resumed_from"]
         self.say(f"{entry.name}: started" + (f" from {resumed}" if resumed else ""))
-        self._refusal = ""
         return True
-
-    def _retries_submission(self, entry: QueuedCell, *, others_run: bool) -> bool:
-        """Whether an attempt that the queue refused is tried again after a pause.
-
-        While other cells run their end may make room, as under a limit on the jobs of a user, so such a refusal does
-        not count as a failure of the cell.
-        """
-        assert entry.attempt is not None
-        refusal, self._refused_at = entry.attempt["refused"], time.monotonic()
-        self.failures[entry.name] += not others_run
-        again = self.failures[entry.name] <= self.sweep.retries
-        if refusal != self._refusal or not others_run:  # said once, however long the others run
-            instead = f"trying every {RETRY_SECONDS:g} s" if again else "not tried again"
-            self.say(f"{entry.name}: not started ({refusal}); {instead}")
-        self._refusal = refusal
-        return again
 
     def _backs_off(self) -> bool:
         return time.monotonic() - self._refused_at < RETRY_SECONDS
@@ -217,25 +200,6 @@ class SweepRunner:
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.stops += 1
-
-    def _end_overdue(self, running: Sequence[QueuedCell]) -> None:
-        """Stop attempts that take too long, with a checkpoint; a minute later, without."""
-        if isinstance(self.sweep.executor, SlurmExecution):
-            return
-        for entry in overdue(running, self.entries):
-            assert entry.attempt is not None
-            label = entry.attempt["label"]
-            asked = self._asked_to_end.get(label)
-            try:
-                if asked is None:
-                    longest = longest_cell(self.entries) / 60
-                    self.say(f"{entry.name}: the longest finished cell took {longest:.0f} minutes; this one is ended")
-                    self._asked_to_end[label] = time.monotonic()
-                    self.queue.stop(entry.attempt, entry.directory)
-                elif time.monotonic() - asked > SECONDS_TO_SAVE:
-                    self.queue.kill(entry.attempt, entry.directory)
-            except SchedulerError as refusal:
-                self.say(f"{entry.name}: could not be stopped ({refusal})")
 
     def _stop_all(self, running: Sequence[QueuedCell]) -> None:
         if self.stops == 1 and running:

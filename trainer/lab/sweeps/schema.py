@@ -1,4 +1,4 @@
-"""The YAML file of a sweep as frozen, strict models, each value by itself; combinations of values: `consistency`."""
+"""The YAML file of a sweep as frozen, strict models, each value by itself; combinations: `consistency`."""
 
 from typing import Annotated, Any, Literal
 
@@ -30,32 +30,18 @@ class SlurmExecution(Section):
     """As jobs of SLURM."""
     time: Count
     """Minutes of a job."""
-    partition: Text | None = None
-    """As sbatch has it."""
-    account: Text | None = None
-    """As sbatch has it."""
-    qos: Text | None = None
-    """As sbatch has it."""
-    constraint: Text | None = None
-    """As sbatch has it."""
     nodes: Count = 1
     """Nodes of a job."""
     gpus: Annotated[int, Field(ge=0)] = 0
     """GPUs of each node."""
-    cpus: Count | None = None
-    """CPU cores of each node."""
-    memory_gb: Count | None = None
-    """Memory of each node, in GB."""
     parallel: Count = 64
     """Jobs in the queue at most."""
     stop_before_end: Count = 300
-    """So many seconds before its time is over a job gets a signal: it saves a checkpoint, and its cell is submitted
-    again.
-    """
+    """Seconds before its end at which a job saves a checkpoint; its cell is submitted again."""
     setup: list[Text] = Field(default_factory=list)
     """Shell lines to run first."""
     arguments: dict[str, str | int | bool] = Field(default_factory=dict)
-    """Further options of sbatch."""
+    """Options of sbatch: ``{partition: gpu, cpus-per-task: 16, mem: 64G}``."""
 
 
 class Tuning(Section):

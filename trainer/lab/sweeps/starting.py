@@ -55,21 +55,17 @@ def changed_settings(entry: QueuedCell) -> list[str]:
 
 
 def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
-    """Note the attempt in ``cell.json`` and in ``entry``, drop a run without a checkpoint, and say what to launch.
-
-    It takes the place of one that the queue refused.
-    """
+    """Note the attempt in ``cell.json`` and in ``entry``, drop a run without a checkpoint, and say what to launch."""
     directory, plan = entry.directory, entry.plan
     _stop_orphans(directory)
     directory.delete_uncheckpointed_run()
     checkpoint = directory.checkpoint()
     known = directory.definition() or _definition(sweep, plan)
-    before = [attempt for attempt in known["attempts"] if "refused" not in attempt]
     launcher = launcher_of(sweep)
     arguments = ["-m", "evenkeel", "train", sweep.config, *plan.overrides, f"output_dir={directory.run}"]
     if checkpoint is not None:
         arguments += ["--resume", str(directory.run)]
-    number = len(before) + 1
+    number = len(known["attempts"]) + 1
     entry.attempt = {
         "number": number,
         "label": f"{job_name(entry.name)}-{known['id']}-{number}",
@@ -77,7 +73,7 @@ def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
         "command": [*launcher, *arguments],
         "submitted": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    directory.write_definition({**known, "attempts": [*before, entry.attempt]})
+    directory.write_definition({**known, "attempts": [*known["attempts"], entry.attempt]})
     return Attempt(directory.path, number, launcher, arguments, Path.cwd(), _environment(sweep, plan))
 
 

@@ -9,7 +9,6 @@ from rich.live import Live
 
 from evenkeel.trainer.lab.reports.tables import Table, TableCell, table_of, terminal_table
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
-from evenkeel.trainer.lab.sweeps.files import SweepRecord
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.record.files import read_record
@@ -21,7 +20,7 @@ _HELD_OUT = "eval_verifier/accuracy"
 
 def status_table(root: Path, only: str | None = None) -> Table:
     """One row a cell, or only that of one: state, step, reward, held-out accuracy."""
-    described = read_record(root / "sweep.json", SweepRecord, "`evenkeel sweep run` writes it again.")
+    described = read_record(root / "sweep.json", dict[str, Any], "`evenkeel sweep run` writes it again.")
     rows, finished = [], 0
     cells = [cell for cell in described["cells"] if only in (None, cell["name"])]
     for cell in cells:

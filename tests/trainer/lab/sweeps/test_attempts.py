@@ -47,7 +47,7 @@ time.sleep(60)
 )
 def test_no_gpu_is_given_to_two_cells(visible, per_cell, parallel):
     if per_cell * parallel > len(visible):
-        with pytest.raises(Refusal, match=f"this machine shows {len(visible)}"):
+        with pytest.raises(Refusal, match=f"on the {len(visible)} of this machine"):
             gpu_slots(visible, per_cell, parallel)
         return
     slots = gpu_slots(visible, per_cell, parallel)

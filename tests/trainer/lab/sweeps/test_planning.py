@@ -11,7 +11,7 @@ from evenkeel.trainer.command import sweep as script
 from evenkeel.trainer.lab.statistics import detectable_difference, verdict_power
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.pilots import Pilot, read_pilot
-from evenkeel.trainer.lab.sweeps.planning import plan_of
+from evenkeel.trainer.lab.sweeps.planning import detectable_range, plan_table
 from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 from tests.trainer.lab.reports.recorded_sweep import record_run
@@ -58,13 +58,12 @@ def pilot(tmp_path_factory: pytest.TempPathFactory) -> Pilot:
 
 def test_the_plan_is_the_power_of_the_verdict_at_the_pilots_variances(pilot: Pilot, tmp_path: Path):
     sweep, _ = load_sweep(sweep_file(tmp_path))
-    plan = plan_of(sweep, pilot, items=256, wanted=0.1)
-    components = pilot.components
-    assert plan.planned.detectable == detectable_difference(components, 5, 256)
-    assert plan.planned.power == verdict_power(0.1, components, 5, 256)
-    assert plan.between[0] < plan.planned.detectable < plan.between[1]
-    assert (plan.cells, pilot.rollouts) == (10, 20)
-    assert [design.seeds for design in plan.by_seeds] == [3, 5, 8, 12, 20]
+    rows = [[cell.text for cell in row] for row in plan_table(sweep, pilot, 256, 0.1).rows]
+    assert [row[0] for row in rows] == ["3", "5", "8", "12", "20"]
+    detectable = detectable_difference(pilot.components, 5, 256)
+    assert rows[1][1:] == [f"{detectable:.3f}", f"{verdict_power(0.1, pilot.components, 5, 256):.0%}"]
+    low, high = detectable_range(pilot, 5, 256)
+    assert low < detectable < high
 
 
 def test_variants_with_three_seeds_in_common_are_paired(tmp_path: Path):

@@ -66,7 +66,6 @@ REFUSALS = [
     ({"basline": "grpo"}, "basline: there is no such key. Did you mean baseline?"),
     ({"baseline": ...}, "baseline: is missing."),
     ({"baseline": "gropo"}, "line 2: baseline: is 'gropo', which is none of the variants. Write one of grpo, rloo."),
-    ({"seeds": [0, 1, 0]}, "seeds: holds 0 twice"),
     ({"seeds": []}, "seeds: is [], and should have at least 1 item."),
     ({"seeds": [-1]}, "seeds.0: is -1, and should be greater than or equal to 0."),
     ({"config": "configs/quickstrat.yaml"}, "config: there is no file configs/quickstrat.yaml"),
@@ -74,11 +73,11 @@ REFUSALS = [
     ({"variants": {"grpo": {}, "a,b": {}}}, "variants.a,b: holds a comma"),
     ({"variants": {"grpo": {"seed": 3}}}, "variants.grpo.seed: is the sweep's to say. Write the seeds of all variants"),
     ({"variants": {"grpo": {"output_dir": "x"}}}, "variants.grpo.output_dir: is the sweep's to say."),
-    ({"variants": {"grpo": {"trl.beta": 1}}, "grid": {"trl.beta": [0]}}, "is also in `grid:`"),
+    ({"variants": {"grpo": {"trl.beta": 1}}, "grid": {"trl.beta": [0]}}, "is also in the grid"),
     ({"grid": {"trl.beta": []}}, "grid.trl.beta: is [], and should have at least 1 item."),
     (
         {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
-        "Leave it out and start the sweep with it: CUDA_VISIBLE_DEVICES=2,3 evenkeel sweep run",
+        "environment.CUDA_VISIBLE_DEVICES: is set for every cell",
     ),
     ({"executor": {"kind": "slrum"}}, "executor.kind: is 'slrum', and cells are run on this machine or through SLURM."),
     ({"executor": {"kind": ["slurm"]}}, "executor.kind: is ['slurm'], and cells are run on this machine or through"),
@@ -103,14 +102,6 @@ def test_what_cannot_work_is_refused_at_its_line(tmp_path: Path, changes: dict[s
         assert re.search(r"line \d+", str(refusal.value))
 
 
-def test_a_wrong_word_hides_nothing_that_is_wrong_elsewhere(tmp_path: Path):
-    variants = {"grpo": {}, "a,b": {"trl.learning_rate": 1e-6, "seed": 3}}
-    with pytest.raises(Refusal) as refusal:
-        load_sweep(sweep_file(tmp_path, baseline="grp", seeds=[0, 0], variants=variants, executer={}))
-    found = [problem.key for problem in refusal.value.problems]
-    assert found == ["baseline", "seeds", "variants.a,b", "variants.a,b.seed", "executer"]
-
-
 def test_cells_are_variants_by_points_by_seeds(tmp_path: Path):
     grid = {"trl.learning_rate": [1e-6, 0.001], "trl.loss_type": ["dapo"]}
     sweep, _ = load_sweep(sweep_file(tmp_path, grid=grid))
@@ -125,9 +116,13 @@ def test_cells_are_variants_by_points_by_seeds(tmp_path: Path):
     assert cells[1].overrides == ["algorithm.advantage=rloo", "trl.learning_rate=1e-06", "trl.loss_type=dapo"]
 
 
-def test_two_points_of_one_name_are_refused(tmp_path: Path):
-    sweep, _ = load_sweep(sweep_file(tmp_path, grid={"trl.loss_type": ["a b", "a/b"]}))
-    with pytest.raises(Refusal, match="two cells would be named grpo,loss_type=a_b-s0"):
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [({"grid": {"trl.loss_type": ["a b", "a/b"]}}, "grpo,loss_type=a_b-s0"), ({"seeds": [0, 0]}, "grpo-s0")],
+)
+def test_two_cells_of_one_name_are_refused(tmp_path: Path, changes: dict[str, Any], name: str):
+    sweep, _ = load_sweep(sweep_file(tmp_path, **changes))
+    with pytest.raises(Refusal, match=f"two cells would be named {name}"):
         cells_of(sweep)
 
 

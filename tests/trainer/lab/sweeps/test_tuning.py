@@ -70,12 +70,10 @@ def loaded(folder: Path, **tune: Any) -> tuple[Sweep, Node]:
 
 REFUSALS = [
     ({"tune": {**TUNE, "seeds": [2, 100]}}, "tune.seeds: holds 2, on which the verdict rests too"),
-    ({"tune": {**TUNE, "seeds": [100, 100]}}, "tune.seeds: holds 100 twice"),
-    ({"tune": {**TUNE, "grid": {"trl.learning_rate": [1e-3]}}}, "tune.grid: is a single point"),
     ({"tune": {**TUNE, "grid": {"seed": [1, 2]}}}, "tune.grid.seed: is the sweep's to say"),
     ({"tune": {**TUNE, "held_out": {"data.train.max_rows": 3}}}, "is not a setting of the held-out rows"),
-    ({"grid": {"trl.beta": [0.0, 0.1]}}, "grid: stands beside `tune:`"),
-    ({"variants": {"grpo": {"trl.learning_rate": 1e-2}}}, "is also in `tune: {grid: …}`"),
+    ({"grid": {"trl.beta": [0.0, 0.1]}}, "grid: cannot be combined with `tune:`"),
+    ({"variants": {"grpo": {"trl.learning_rate": 1e-2}}}, "is also in the grid"),
     ({"tune": {"grid": TUNE["grid"], "seeds": [100]}}, "held_out"),
 ]
 
