@@ -5,7 +5,7 @@
 
 A run's directory: the first batches that it recorded (logging.rollouts: all), at its first weights or --weights. A
 configuration: batches sampled from its policy. Prints a table; gradients.json also holds the cosines between all
-strategies. --project 8192 is for models whose gradients do not fit in memory.
+strategies. Gradients of more than 262,144 parameters are projected at random.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     batches = recorded_batches(source, arguments.batches) if is_run else sampled_batches(path, arguments.batches)
     policy = policy_of(arguments.weights or config.model.name_or_path)
     loss, longest = args.loss_type, args.max_completion_length
-    found = bench(batches, policy, recipe_of(experiment), strategies, loss, longest, arguments.project)
+    found = bench(batches, policy, recipe_of(experiment), strategies, loss, longest)
     found.absent.update(absent)
     print(markdown_table(strategy_table(found)))
     for name, reason in found.absent.items():
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder: Path = arguments.to or (source if is_run else Path("runs") / "gradients" / config.name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gradients.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
-    print(f"{found.groups} prompts of {found.batches} batches in {found.seconds:.0f} s\n{folder / 'gradients.json'}")
+    print(f"{found.groups} prompts of {found.batches} batches\n{folder / 'gradients.json'}")
     return 0
 
 
@@ -55,6 +55,5 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--strategies", default="all", help="a,b+c or all")
     command.add_argument("--batches", type=int, default=16, help="rollout batches at most; else 16")
     command.add_argument("--weights", help="of the policy; else the configuration's model")
-    command.add_argument("--project", type=int, metavar="DIMENSIONS", help="random projection of the gradients")
     command.add_argument("--to", type=Path, metavar="DIRECTORY", help="for gradients.json")
     return command

@@ -1,7 +1,6 @@
 """How strategies change the gradient: the same rollouts and weights for all, one row of numbers for each."""
 
 import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -14,8 +13,8 @@ from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.diagnostics import gradient_shares
 from evenkeel.trainer.lab.gradients.contributions import ReplayedBatch, passes, true_gradient
-from evenkeel.trainer.lab.gradients.jackknife import block_of, margins
-from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments
+from evenkeel.trainer.lab.gradients.jackknife import margins
+from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments, together
 from evenkeel.trainer.lab.gradients.replay import Recipe, Row, group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
 from evenkeel.trainer.lab.gradients.strategies import BASELINE, Named, named_strategy
@@ -26,10 +25,9 @@ COEFFICIENT_LOSS = "cispo"
 
 @dataclass(frozen=True)
 class Measured:
-    """One strategy, or one pass of it, on all batches.
+    """One strategy on all batches.
 
     Attributes:
-        name: of the strategy; a pass is called ``lopti, pass 1``.
         cosine: with the baseline's gradient on the same prompts.
         norm: of the gradient, in units of the baseline's.
         signal_to_noise: of one prompt's gradient, see `Moments`.
@@ -64,9 +62,6 @@ class Bench:
     cosines: list[list[float]]
     batches: int
     groups: int
-    rollouts: int
-    parameters: int
-    seconds: float
     sketch_error: float
     absent: dict[str, str] = field(default_factory=dict)
 
@@ -83,61 +78,42 @@ def bench(
     strategies: Sequence[Named],
     loss_type: str,
     longest: int,
-    dimensions: int | None = None,
 ) -> Bench:
     """Replay recorded batches through the strategies; the first is `BASELINE`, which is added where it is absent.
 
     Args:
         batches: rows of each recorded batch, by their place in it.
         model: the policy; it is put into evaluation mode.
-        dimensions: of the random projection; ``None`` = true gradients.
+        longest: ``max_completion_length``, which dr_grpo divides by.
 
     Raises:
         Refusal: nothing to replay, or fewer than two groups.
     """
-    started = time.perf_counter()
     model.eval()
     asked = [named_strategy(BASELINE), *(named for named in strategies if named.name != BASELINE)]
-    sketch = CountSketch(dimensions, [p.numel() for p in model.parameters() if p.requires_grad])
+    sketch = CountSketch([p.numel() for p in model.parameters() if p.requires_grad])
     quartiles: dict[str, Tensor] = {}
     absent: dict[str, str] = {}
-    whole: GradientSums | None = None
-    blocks, rollouts = [], 0
+    blocks: list[GradientSums] = []
     for rows in batches:
         batch = replayed(rows, recipe, model)
         made = _contributions(asked, batch, loss_type, longest, quartiles, absent)
         stacked = torch.stack([*made, true_gradient(batch)])
-        sums = GradientSums(len(stacked), sketch.length)
+        blocks.append(GradientSums(len(stacked), sketch.length))
         for coefficients, jacobian in group_gradients(batch, stacked, model, recipe, sketch):
-            sums.add(coefficients, jacobian)
-        blocks.append(block_of(sums))
-        rollouts += len(rows)
-        if whole is None:
-            whole = sums
-        else:
-            whole.absorb(sums)
-    if whole is None or whole.groups < 2:
-        raise Refusal(
-            "There are fewer than two groups to replay, and the noise between prompts needs two. Record more."
-        )
-    moments = whole.moments()
+            blocks[-1].add(coefficients, jacobian)
+    groups = sum(block.groups for block in blocks)
+    if groups < 2:
+        raise Refusal("There are fewer than two groups to replay, and the noise between prompts needs two.")
+    moments = together(blocks).moments()
     return Bench(
         rows=_measured([named for named in asked if named.name not in absent], moments, blocks, quartiles),
         cosines=moments.cosines[:-1, :-1].tolist(),
         batches=len(blocks),
-        groups=whole.groups,
-        rollouts=rollouts,
-        parameters=sum(sketch.sizes),
-        seconds=time.perf_counter() - started,
+        groups=groups,
         sketch_error=sketch.error,
         absent=absent,
     )
-
-
-def _labels(named: Named) -> list[str]:
-    """The rows of a strategy: itself, and each of its passes where it has several."""
-    count = named.parts.schedule.num_passes
-    return [named.name, *(f"{named.name}, pass {n + 1}" for n in range(count) if count > 1)]
 
 
 def _contributions(
@@ -148,24 +124,22 @@ def _contributions(
     quartiles: dict[str, Tensor],
     absent: dict[str, str],
 ) -> list[Tensor]:
-    """Contributions (N, T) of every row; what cannot be replayed goes to ``absent``, in the first batch."""
+    """Contributions (N, T) of every strategy; what cannot be replayed goes to ``absent``, in the first batch."""
     made: list[Tensor] = []
     for named in asked:
         if named.name in absent:
             continue
-        loss = (named.loss or loss_type) if named.parts.coefficient is None else COEFFICIENT_LOSS
+        loss = loss_type if named.parts.coefficient is None else COEFFICIENT_LOSS
         try:
-            found = passes(named.parts, batch, loss, longest)
+            joint = torch.stack(passes(named.parts, batch, loss, longest)).sum(0)
         except PartError as error:
             if named.name in quartiles:
                 raise
             absent[named.name] = str(error)
             continue
-        rows = [torch.stack(found).sum(0), *(found if len(found) > 1 else [])]
-        for label, contributions in zip(_labels(named), rows, strict=True):
-            shares = gradient_shares(batch.logps.exp(), contributions, batch.mask)
-            quartiles[label] = quartiles.get(label, 0) + shares
-        made += rows
+        shares = gradient_shares(batch.logps.exp(), joint, batch.mask)
+        quartiles[named.name] = quartiles.get(named.name, 0) + shares
+        made.append(joint)
     return made
 
 
@@ -177,20 +151,17 @@ def _measured(
     alignment = moments.alignment(truth)
     ratio_margins = margins(blocks, lambda each: each.signal_to_noise)
     alignment_margins = margins(blocks, lambda each: each.alignment(truth))
-    rows = []
-    labelled = [(named, label) for named in strategies for label in _labels(named)]
-    for place, (named, label) in enumerate(labelled):
-        rows.append(
-            Measured(
-                name=label,
-                cosine=float(moments.cosines[0, place]),
-                norm=float(moments.norms[place] / moments.norms[0]),
-                signal_to_noise=float(moments.signal_to_noise[place]),
-                alignment=float(alignment[place]),
-                quartiles=(quartiles[label] / quartiles[label].sum()).tolist(),
-                passes=named.parts.schedule.num_passes if label == named.name else 1,
-                signal_to_noise_margin=float(ratio_margins[place]),
-                alignment_margin=float(alignment_margins[place]),
-            )
+    return [
+        Measured(
+            name=named.name,
+            cosine=float(moments.cosines[0, place]),
+            norm=float(moments.norms[place] / moments.norms[0]),
+            signal_to_noise=float(moments.signal_to_noise[place]),
+            alignment=float(alignment[place]),
+            quartiles=(quartiles[named.name] / quartiles[named.name].sum()).tolist(),
+            passes=named.parts.schedule.num_passes,
+            signal_to_noise_margin=float(ratio_margins[place]),
+            alignment_margin=float(alignment_margins[place]),
         )
-    return rows
+        for place, named in enumerate(strategies)
+    ]

@@ -4,6 +4,7 @@ Estimates that are unbiased over prompts come from pairs of groups.
 S estimators, P groups (one prompt each, independent), D parameters or dimensions of their sketch.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -45,16 +46,20 @@ class GradientSums:
             gram = (jacobian @ jacobian.T).double()
             self.within += coefficients.double() @ gram @ coefficients.double().T
 
-    def absorb(self, others: "GradientSums") -> None:
-        """Add what others have added, of the same estimators."""
-        self.totals += others.totals
-        self.within += others.within
-        self.groups += others.groups
-
     def moments(self) -> "Moments":
         """What has been added so far."""
         totals = self.totals
         return Moments(self.groups, (totals @ totals.T).double(), self.within)
+
+
+def together(blocks: Sequence[GradientSums]) -> GradientSums:
+    """The sums over the groups of all blocks, of the same estimators."""
+    whole = GradientSums(*blocks[0].totals.shape)
+    for block in blocks:
+        whole.totals += block.totals
+        whole.within += block.within
+        whole.groups += block.groups
+    return whole
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,9 @@
 """Score recorded rollout batches at one policy's weights, and differentiate them for all strategies at once."""
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +17,6 @@ from evenkeel.trainer.lab.gradients.sketch import CountSketch
 from evenkeel.trainer.lab.rollouts.tokens import completions_of
 
 Row = dict[str, Any]
-_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -85,8 +82,7 @@ def whole_groups(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
     groups = [rows[start : start + size] for start in range(0, len(rows), size)]
     if any(len(group) != size or len({row["group"] for row in group}) > 1 for group in groups):
         raise Refusal(
-            f"Batch {rows[0]['batch']} does not consist of whole groups of trl.num_generations = {size} rows. Name the "
-            "directory of a run, so that its rollouts are replayed with the configuration that it was started with."
+            f"Batch {rows[0]['batch']} does not consist of whole groups of trl.num_generations = {size} rows."
         )
     return groups
 
@@ -97,46 +93,25 @@ def group_gradients(
     """For each group (coefficients (S, r), jacobian (r, D)): its S gradients are their product.
 
     Ascent directions: ``Σ_{i,t} C_{i,t} ∇ log π``. A group has one forward pass, and as many backward passes as a
-    `basis` of its contributions has rows; none where nothing contributes. On a CPU the groups are spread over the
-    cores, one thread each: passes so small gain nothing from several.
+    `basis` of its contributions has rows; none where nothing contributes.
 
     Args:
         contributions: (S, N, T).
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     size = batch.group_size
-
-    def of_group(place: int) -> tuple[Tensor, Tensor]:
+    for place, prompt in enumerate(batch.prompt_ids):
         rows = slice(place * size, (place + 1) * size)
         counted = contributions[:, rows].any(0).any(0).nonzero()
         length = int(counted.max()) + 1 if len(counted) else 0  # later tokens change no gradient
         coefficients, directions = basis(contributions[:, rows, :length].flatten(1))
         if not len(directions):
-            return coefficients, torch.zeros(0, sketch.length)
+            yield coefficients, torch.zeros(0, sketch.length)
+            continue
         ids = batch.completion_ids[rows, :length]
-        scored = next_tokens(model, batch.prompt_ids[place], ids, recipe.temperature)
+        scored = next_tokens(model, prompt, ids, recipe.temperature)
         logps = scored.gather(2, ids[:, :, None]).squeeze(2)
-        return coefficients, torch.cat(list(_gradients(logps, directions, parameters, sketch)))
-
-    return _side_by_side(of_group, len(batch.prompt_ids), torch.get_num_threads() if model.device.type == "cpu" else 1)
-
-
-def _side_by_side(make: Callable[[int], _Made], count: int, workers: int) -> Iterator[_Made]:
-    """``make(0)``, ``make(1)`` … in their order, ``workers`` at a time, each with one thread of torch."""
-    if workers == 1:
-        yield from map(make, range(count))
-        return
-    waiting: deque[Future[_Made]] = deque()
-    try:
-        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for number in range(count):
-                waiting.append(pool.submit(make, number))
-                if len(waiting) > workers:  # so many results in memory, not all
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-    finally:
-        torch.set_num_threads(workers)  # the workers have changed it for the whole process
+        yield coefficients, torch.cat(list(_gradients(logps, directions, parameters, sketch)))
 
 
 def _gradients(

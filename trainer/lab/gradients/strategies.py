@@ -15,11 +15,10 @@ BASELINE = "grpo"
 
 @dataclass(frozen=True)
 class Named:
-    """A strategy as it was asked for, and its parts; ``loss`` where it is not the configuration's."""
+    """A strategy as it was asked for, and its parts."""
 
     name: str
     parts: Strategies
-    loss: str | None = None
 
 
 def named_strategy(name: str) -> Named:
@@ -33,8 +32,7 @@ def named_strategy(name: str) -> Named:
         kind = next((kind for kind in KINDS if part in built_in(kind)), ADVANTAGE)
         if kind in chosen:
             raise PartError(
-                f"{name}: {chosen[kind]} and {part} are both of the kind {kind}, of which a strategy has one. Leave "
-                "one of them out, or give them as two strategies, with a comma."
+                f"{name}: {chosen[kind]} and {part} are both of the kind {kind}. Put a comma between two strategies."
             )
         chosen[kind] = part
     return Named(name, build_strategies(**{"advantage": BASELINE, **chosen}))

@@ -1,7 +1,6 @@
 """Replayed gradients are those of training; strategies that are one another in disguise measure as such."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +52,14 @@ def model(tiny_model: Path) -> Any:
     return AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32)
 
 
-def run(model: Any, names: str | list[Named], loss: str = "dapo", batches: int = 2, **settings: Any) -> dict[str, Any]:
+def run(model: Any, names: str | list[Named], loss: str = "dapo", batches: int = 2) -> dict[str, Any]:
     strategies = named_strategies(names)[0] if isinstance(names, str) else names
-    found = bench([rows_of(b, b) for b in range(batches)], model, RECIPE, strategies, loss, 8, **settings)
+    found = bench([rows_of(b, b) for b in range(batches)], model, RECIPE, strategies, loss, 8)
     return {row.name: row for row in found.rows} | {"all": found}
 
 
 def flat(model: Any, batch: Any, contributions: torch.Tensor) -> torch.Tensor:
-    sketch = CountSketch(None, [p.numel() for p in model.parameters()])
+    sketch = CountSketch([p.numel() for p in model.parameters()])
     parts = group_gradients(batch, contributions[None], model, RECIPE, sketch)
     return sum((c.float() @ j).sum(0) for c, j in parts)
 
@@ -114,25 +113,15 @@ def test_loptis_passes_add_up_to_the_joint_gradient(model: Any, name: str):
     assert torch.equal((first != 0) & (second != 0), torch.zeros_like(first, dtype=torch.bool))
     sum_of_passes = flat(model, batch, first) + flat(model, batch, second)
     assert torch.allclose(sum_of_passes, flat(model, batch, whole), atol=1e-6)
-    found = run(model, name)
-    assert list(found)[1:4] == [name, f"{name}, pass 1", f"{name}, pass 2"]
-    assert (found[name].passes, found[f"{name}, pass 1"].passes) == (2, 1)
+    assert run(model, name)[name].passes == 2
 
 
 def test_leave_one_out_with_one_denominator_is_the_gradient_of_p_correct(model: Any):
     found = run(model, "rloo,grpo", loss="luspo", batches=12)
     assert found["rloo"].alignment == pytest.approx(1.0, abs=1e-5)
     everything = found["all"]
-    assert (everything.batches, everything.groups, everything.rollouts) == (12, 36, 144)
+    assert (everything.batches, everything.groups) == (12, 36)
     assert json.dumps(everything.as_json(), allow_nan=False)
-
-
-def test_a_sketch_gives_the_cosines_but_for_its_error(model: Any):
-    names = "rloo,adv_reweight,psr"
-    exact, sketched = run(model, names), run(model, names, dimensions=2_048)
-    assert sketched["all"].sketch_error == pytest.approx(math.sqrt(2 / 2_048))
-    for name in names.split(","):
-        assert sketched[name].cosine == pytest.approx(exact[name].cosine, abs=4 * sketched["all"].sketch_error)
 
 
 def test_what_cannot_be_replayed_is_named(model: Any):

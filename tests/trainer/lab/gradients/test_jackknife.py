@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from evenkeel.trainer.lab.gradients.jackknife import block_of, margins
-from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments
+from evenkeel.trainer.lab.gradients.jackknife import margins
+from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments, together
 
 
 def _batches(random: torch.Generator, means: torch.Tensor, batches: int = 16, groups: int = 8) -> list[GradientSums]:
@@ -21,13 +21,6 @@ def _batches(random: torch.Generator, means: torch.Tensor, batches: int = 16, gr
     return made
 
 
-def _all(batches: list[GradientSums]) -> Moments:
-    whole = GradientSums(2, batches[0].totals.shape[1])
-    for each in batches:
-        whole.absorb(each)
-    return whole.moments()
-
-
 @pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """Of 200 benches with 16 batches; the truth: cosine of the means, and ‖mean‖² / (1.25 D)."""
@@ -37,8 +30,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     truths = {"alignment": 0.8, "signal_to_noise": 1 / (1.25 * 12)}
     held = dict.fromkeys(truths, 0)
     for _ in range(200):
-        batches = _batches(random, means)
-        moments, blocks = _all(batches), [block_of(each) for each in batches]
+        blocks = _batches(random, means)
+        moments = together(blocks).moments()
         for name, truth in truths.items():
 
             def statistic(each: Moments, name: str = name) -> torch.Tensor:
@@ -57,6 +50,6 @@ def test_a_mean_has_the_t_interval():
     for value in (4.0, 7.0, 1.0, 8.0):
         sums = GradientSums(1, 1)
         sums.add(torch.eye(1), torch.tensor([[value]]))
-        blocks.append(block_of(sums))
+        blocks.append(sums)
     found = margins(blocks, lambda each: each.totals.diagonal().sqrt() / each.groups)
     assert math.isclose(float(found[0]), 3.182446 * math.sqrt(10 / 4), rel_tol=1e-5)
