@@ -16,11 +16,10 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.guards import FaultError
 from evenkeel.trainer.step.options import Speed
 from evenkeel.trainer.step.provenance import Turn, conversations
-from scripts.research.provenance import LIMIT, Scripted, byte_tokenizer, rollout, scripted_trainer
+from tests.trainer.step.scripted_policy import LIMIT, Scripted, byte_tokenizer, rollout, scripted_trainer
 from tests.trainer.training import run_on_two_processes
 
 METRIC = "environment/provenance"
-TEMPLATE = "qwen2_5"
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +29,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> Scripted:
-    return scripted_trainer(TEMPLATE, tmp_path, seed=0)
+    return scripted_trainer(tmp_path)
 
 
 # The turns of a row
@@ -129,7 +128,7 @@ def test_two_batches_are_checked_and_no_more(trainer: Scripted):
 
 
 def test_completions_that_are_cut_off_may_be_left_out(tmp_path: Path):
-    trainer = scripted_trainer(TEMPLATE, tmp_path, 0, mask_truncated_completions=True)
+    trainer = scripted_trainer(tmp_path, mask_truncated_completions=True)
     batch = rollout(trainer)
     assert 0 < (batch["completion_mask"].sum(1) == 0).sum() < 20
     assert trainer._metrics["train"][METRIC] == [1.0]
@@ -161,7 +160,7 @@ LOSSES = ({"loss_type": "grpo"}, {"loss_type": "dapo"}, {"loss_type": "cispo", "
 
 @pytest.mark.parametrize("settings", LOSSES, ids=lambda settings: settings["loss_type"])
 def test_what_was_written_has_a_gradient_and_what_was_inserted_exactly_none(tmp_path: Path, settings: dict[str, Any]):
-    trainer = scripted_trainer(TEMPLATE, tmp_path, 0, **settings)
+    trainer = scripted_trainer(tmp_path, **settings)
     gradient = gradient_of(trainer, rollout(trainer))
     for row, said in enumerate(trainer.conversations):
         marks: list[bool] = []
@@ -196,7 +195,7 @@ def save_calling_policy(folder: Path, attention: float = 0.1, **settings: Any) -
     Args:
         attention: how much what stands before moves its choice.
     """
-    tokenizer = byte_tokenizer(TEMPLATE)
+    tokenizer = byte_tokenizer()
     tokenizer.add_tokens([CALL, "done"])
     following = {
         "Ċ": ("<tool_call>", "done"),
