@@ -1,7 +1,4 @@
-"""Held-out accuracies of several runs as arrays: at the last evaluation, along the learning curve, at equal tokens.
-
-At equal tokens a variant that trains on fewer rollouts, or generates more for each, is compared for the same cost.
-"""
+"""Held-out accuracies of several runs as arrays: at the last evaluation, and along the learning curve."""
 
 import math
 from collections.abc import Sequence
@@ -65,43 +62,3 @@ def areas_under_curves(runs: Sequence[RecordedRun], dataset: str) -> Floats | No
 
 def _last(series: dict[float, float]) -> float:
     return series[max(series)]
-
-
-ALIKE = 1.02
-"""Runs whose numbers of tokens differ by less than this factor are compared as they are."""
-
-
-def common_tokens(runs: Sequence[RecordedRun]) -> float | None:
-    """The number of tokens, prompts and completions, up to which every run was evaluated.
-
-    What a run generated after its last evaluation does not count: its accuracy there was not measured.
-
-    ``None`` where the tokens of an evaluation were not logged, all were evaluated up to as many, or a run had seen more
-    before its first evaluation on one of its held-out sets.
-    """
-    seen = [_tokens(run, dataset) for run in runs for dataset in run.held_out()]
-    if not seen or not all(seen):
-        return None
-    first, last = [each[0] for each in seen], [each[-1] for each in seen]
-    return None if max(last) <= ALIKE * min(last) or max(first) > min(last) else min(last)
-
-
-def accuracies_at(tokens: float, runs: Sequence[RecordedRun], dataset: str) -> Floats:
-    """Each run's held-out accuracy when it had seen so many tokens, (runs,): linear between its evaluations.
-
-    NaN where the first evaluation came after more, or the last one after fewer, or the tokens of an evaluation were not
-    logged.
-    """
-    found = []
-    for run in runs:
-        values = [accuracy for _, accuracy in sorted(run.held_out()[dataset].items())]
-        points = _tokens(run, dataset)
-        found.append(float(np.interp(tokens, points, values, left=np.nan, right=np.nan)) if points else np.nan)
-    return np.array(found)
-
-
-def _tokens(run: RecordedRun, dataset: str) -> list[float]:
-    """The tokens at each evaluation, in their order; none where one of them is not known."""
-    logged = [run.tokens_at(point) for point in sorted(run.held_out()[dataset])]
-    known = [count for count in logged if count is not None]
-    return known if len(known) == len(logged) else []

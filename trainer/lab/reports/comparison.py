@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 
 from evenkeel.trainer.lab import statistics
 from evenkeel.trainer.lab.reports.accuracies import (
-    accuracies_at,
     accuracy_estimate,
-    common_tokens,
     curves,
     final_accuracies,
     is_judged,
@@ -25,7 +23,6 @@ class VariantNumbers:
         start, final: held-out accuracies.
         area: mean height of the learning curve.
         tokens, device_seconds: what a run cost, mean over seeds; ``None`` where some run did not record it.
-        at_equal_tokens: accuracy at the `Comparison`'s; ``None`` where there is none.
     """
 
     name: str
@@ -35,7 +32,6 @@ class VariantNumbers:
     area: Estimate | None
     tokens: float | None
     device_seconds: float | None
-    at_equal_tokens: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,6 @@ class Comparison:
     Attributes:
         unpaired: notes on variants that have no finished seed in common with their baseline.
         left_out: runs without a single scored answer, by name.
-        equal_tokens: that every run has seen: variants are compared there too; ``None`` if all saw as many.
     """
 
     dataset: str
@@ -53,7 +48,6 @@ class Comparison:
     contrasts: list[Contrast]
     unpaired: list[str]
     left_out: list[str]
-    equal_tokens: float | None = None
 
     def contrast_of(self, variant: str) -> Contrast | None:
         """``None`` for a baseline, and where nothing pairs."""
@@ -73,8 +67,7 @@ def datasets_of(runs: RecordedRuns) -> list[str]:
 def comparison(runs: RecordedRuns, dataset: str) -> Comparison:
     """The numbers of every variant on one held-out set, and of every variant against its baseline."""
     judged = judged_runs(runs, dataset)
-    tokens = common_tokens(judged.all)
-    numbers = [_numbers(name, by_seed, dataset, tokens) for name, by_seed in judged.by_variant.items()]
+    numbers = [_numbers(name, by_seed, dataset) for name, by_seed in judged.by_variant.items()]
     contrasts, unpaired = [], []
     for variant, ours in judged.by_variant.items():
         if (baseline := runs.baseline_of(variant)) is None:
@@ -87,7 +80,7 @@ def comparison(runs: RecordedRuns, dataset: str) -> Comparison:
     adjusted = statistics.holm_adjusted([each.p_value for each in contrasts])
     contrasts = [replace(each, adjusted_p=float(p)) for each, p in zip(contrasts, adjusted, strict=True)]
     left_out = [f"{run.variant} with seed {run.seed}" for run in runs.all if not is_judged(run, dataset)]
-    return Comparison(dataset, numbers, contrasts, unpaired, left_out, tokens)
+    return Comparison(dataset, numbers, contrasts, unpaired, left_out)
 
 
 def judged_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
@@ -100,7 +93,7 @@ def judged_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
     return replace(runs, by_variant=by_variant)
 
 
-def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str, tokens: float | None) -> VariantNumbers:
+def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str) -> VariantNumbers:
     runs = list(by_seed.values())
     answers = runs[0].final_answers(dataset)
     completions = None if answers is None else sum(answers.judged_by_item.values())
@@ -115,7 +108,6 @@ def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str, tokens: f
         area=accuracy_estimate(statistics.area_under_curve(values, points)) if several else None,
         tokens=_mean_cost([run.tokens for run in runs]),
         device_seconds=_mean_cost([run.device_seconds for run in runs]),
-        at_equal_tokens=None if tokens is None else accuracy_estimate(accuracies_at(tokens, runs, dataset)),
     )
 
 

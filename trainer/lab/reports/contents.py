@@ -9,7 +9,7 @@ from evenkeel.trainer.lab.reports.comparison import Comparison, comparison, data
 from evenkeel.trainer.lab.reports.completions import SampleGroup, sample_groups
 from evenkeel.trainer.lab.reports.coverage import coverage_table
 from evenkeel.trainer.lab.reports.notes import notes_of
-from evenkeel.trainer.lab.reports.pictures import Picture, pictures_of, summary_svg
+from evenkeel.trainer.lab.reports.pictures import Picture, pictures_of
 from evenkeel.trainer.lab.reports.provenance import changes_table, provenance_table
 from evenkeel.trainer.lab.reports.report_tables import (
     audit_table,
@@ -57,10 +57,11 @@ class Report:
         """By name, in the order of the page; drawn when they are first asked for, in a second or two."""
         return {picture.name: picture for picture in pictures_of(self.judged, self.main)}
 
-    @cached_property
+    @property
     def summary(self) -> str:
         """The picture that goes with the Markdown page, as SVG; may be empty."""
-        return summary_svg(self.judged, self.main)
+        first = next((self.pictures[name] for name in ("differences", "held_out") if name in self.pictures), None)
+        return first.svgs[0] if first else ""
 
 
 def report_on(directory: Path) -> Report:

@@ -11,33 +11,25 @@ from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
 
 DIAGNOSTICS = {
-    "reward": "reward",
     "entropy": "entropy (nats a token)",
     "kl": "KL to the reference (nats a token)",
     "completions/mean_length": "completion length (tokens)",
     "completions/clipped_ratio": "share cut off at the limit",
     "groups/frac_dead": "share of zero-variance groups",
-    "groups/frac_all_correct": "share of groups all right",
-    "groups/frac_all_wrong": "share of groups all wrong",
-    "groups/frac_unjudged": "share of groups unjudged",
+    "groups/frac_unjudged": "share of groups unscored",
     "grad_norm": "gradient norm",
     "clip_ratio/region_mean": "share of tokens clipped",
     "advantage/mean_abs": "mean |advantage|",
-    "token_prob/frac_q1": "share of tokens with π below 0.25",
     "grad_share/q1": "share of the update, π below 0.25",
-    "grad_share/q4": "share of the update, π from 0.75",
     "token_weight/mean": "mean token weight",
     "environment/turns": "turns a completion",
-    "environment/calls": "calls a completion",
     "environment/frac_failed": "share of rows whose environment failed",
     "tools/failure_frequency": "share of calls that failed",
-    "cancellation/shared_prefix": "cancellation residual, shared prefix",
-    "cancellation/frequent_tokens": "cancellation residual, frequent tokens",
 }
 """Metric → its title, in the order of the pictures; those that no run has logged are left out."""
 
 
-def mean_curve(series: Sequence[dict[float, float]], *, band: bool = True) -> Curve | None:
+def mean_curve(series: Sequence[dict[float, float]], *, band: bool) -> Curve | None:
     """Mean over runs at the points that all of them have, with the t interval of the seeds; ``None`` without any.
 
     Two seeds get no band: their t quantile of 12.7 would hide all else.
@@ -54,15 +46,10 @@ def mean_curve(series: Sequence[dict[float, float]], *, band: bool = True) -> Cu
     return Curve(np.array(points), values.mean(0), low, high)
 
 
-def without_band(curve: Curve) -> Curve:
-    """The mean alone."""
-    return Curve(curve.points, curve.mean, curve.low * np.nan, curve.high * np.nan)
-
-
-def held_out_curves(runs: RecordedRuns, dataset: str) -> dict[str, Curve]:
+def held_out_curves(runs: RecordedRuns, dataset: str, *, band: bool) -> dict[str, Curve]:
     """Variant → held-out accuracy, between 0 and 1 also where the t interval would leave them."""
     found = {
-        name: mean_curve([run.held_out()[dataset] for run in by_seed.values()])
+        name: mean_curve([run.held_out()[dataset] for run in by_seed.values()], band=band)
         for name, by_seed in runs.by_variant.items()
     }
     return {
@@ -72,19 +59,10 @@ def held_out_curves(runs: RecordedRuns, dataset: str) -> dict[str, Curve]:
     }
 
 
-def diagnostic_curves(runs: RecordedRuns) -> tuple[dict[str, dict[str, Curve]], list[str]]:
-    """Title → variant → mean over seeds, without bands, which would overlap in small pictures.
-
-    And the titles of metrics that were 0 throughout in all variants, which are not drawn.
-    """
-    panels, zero = {}, []
-    for key, title in DIAGNOSTICS.items():
-        logged = training_curves(runs, key)
-        if any(curve.mean.any() for curve in logged.values()):
-            panels[title] = logged
-        elif logged:
-            zero.append(title)
-    return panels, zero
+def diagnostic_curves(runs: RecordedRuns) -> dict[str, dict[str, Curve]]:
+    """Title → variant → mean over seeds; metrics that were 0 throughout are left out."""
+    panels = {title: training_curves(runs, key) for key, title in DIAGNOSTICS.items()}
+    return {title: logged for title, logged in panels.items() if any(curve.mean.any() for curve in logged.values())}
 
 
 def training_curves(runs: RecordedRuns, key: str, *, band: bool = False) -> dict[str, Curve]:

@@ -27,9 +27,6 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 WIDTH, PANEL_WIDTH = 4.7, 3.1
 """Inches; 4.7 are 451 pixels of a page."""
-BAND_MARGIN = 0.75
-"""Bands are drawn up to this multiple of the curves' own range: a wide band would flatten the curves."""
-FACES = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
 SETTINGS = {
     "text.parse_math": False,  # names are text: a variant may be called a$b$c
     "svg.fonttype": "none",  # text stays text: found by a search, read aloud, sharp in print
@@ -44,7 +41,6 @@ SETTINGS = {
     "axes.axisbelow": True,
     "lines.linewidth": 1.6,
     "lines.markersize": 4,
-    **dict.fromkeys(FACES, "none"),
 }
 
 
@@ -58,15 +54,12 @@ class Curve:
     high: Floats
 
 
-def curves_figure(
-    name: str, curves: Mapping[str, Curve], x: str, y: str, styles: Mapping[str, int], background: str = "none"
-) -> str:
+def curves_figure(name: str, curves: Mapping[str, Curve], x: str, y: str, styles: Mapping[str, int]) -> str:
     """Lines with bands; a single point gets a marker. The legend is below."""
-    with matplotlib.rc_context({**SETTINGS, **dict.fromkeys(FACES, background)}):
+    with matplotlib.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH, 3.1 + 0.2 * -(-len(curves) // 2)), layout="constrained")
         axes = figure.subplots()
         entries = _draw_curves(axes, curves, styles)
-        axes.set_ylim(*_height(list(curves.values()), axes.get_ylim()))
         axes.set_xlabel(x)
         axes.set_ylabel(y)
         if len(entries) > 1:
@@ -83,18 +76,15 @@ def panel_figures(name: str, panels: Mapping[str, Mapping[str, Curve]], x: str, 
             figure = Figure(figsize=(PANEL_WIDTH, 2.25), layout="constrained")
             axes = figure.subplots()
             entries |= _draw_curves(axes, curves, styles)
-            axes.set_ylim(*_height(list(curves.values()), axes.get_ylim()))
             axes.set_title(title, fontsize=9.5, loc="left")
             axes.set_xlabel(x)
             drawn.append(_svg(figure, f"{name}-{number}"))
         return drawn + ([_legend(name, entries)] if len(entries) > 1 else [])
 
 
-def differences_figure(
-    name: str, differences: Mapping[str, Estimate], x: str, styles: Mapping[str, int], background: str = "none"
-) -> str:
+def differences_figure(name: str, differences: Mapping[str, Estimate], x: str, styles: Mapping[str, int]) -> str:
     """Variant → its difference, with an interval each; the baseline is at 0."""
-    with matplotlib.rc_context({**SETTINGS, **dict.fromkeys(FACES, background)}):
+    with matplotlib.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH, 0.85 + 0.36 * len(differences)), layout="constrained")
         axes = figure.subplots()
         axes.axvline(0, color=SOFT, linewidth=1)
@@ -136,13 +126,6 @@ def _draw_curves(axes: Any, curves: Mapping[str, Curve], styles: Mapping[str, in
                 curve.points, curve.low, curve.high, color=_colour(number), alpha=0.12, linewidth=0, zorder=1
             )
     return lines
-
-
-def _height(curves: Sequence[Curve], drawn: tuple[float, float]) -> tuple[float, float]:
-    """The axis' ends: of what is drawn, but of bands no more than `BAND_MARGIN` of the curves' own range."""
-    low, high = (float(end(np.concatenate([curve.mean for curve in curves]))) for end in (np.min, np.max))
-    margin = BAND_MARGIN * (high - low) or 0.05 * abs(high) or 1.0
-    return max(drawn[0], low - margin), min(drawn[1], high + margin)
 
 
 def _colour(number: int) -> str:

@@ -1,21 +1,15 @@
 """How a report looks: HTML that needs nothing from the network, and Markdown. The text is in `templates/`."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
-
-from markupsafe import Markup
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.page_templates import page_templates, style
 from evenkeel.trainer.lab.reports.contents import Report, report_on
-from evenkeel.trainer.lab.reports.figures import COLOURS, INK, LINE, SOFT
 from evenkeel.trainer.lab.reports.tables import Table, escaped, markdown_table, table_of
 from evenkeel.trainer.lab.statistics import StatisticsError
 
 TEMPLATES = Path(__file__).with_name("templates")
-THEME = {SOFT: "--soft", LINE: "--line", INK: "--ink", **{c: f"--series-{n}" for n, c in enumerate(COLOURS) if n}}
-"""Colour of a picture → its variable in the style sheet, so that pictures follow the dark mode of the page."""
 
 
 def write_report(directory: Path, output: Path | None = None) -> tuple[Report, Path]:
@@ -65,8 +59,7 @@ def html_page(report: Report, *, links: bool = True) -> str:
         links: whether the page will lie in the report's directory, so that cells can be linked to.
     """
     template = page_templates(TEMPLATES, reasons=_reasons_table).get_template("report.html.jinja")
-    svgs = {name: [Markup(_themed(svg)) for svg in picture.svgs] for name, picture in report.pictures.items()}
-    return template.render(report=report, style=style(), svgs=svgs, links=links)
+    return template.render(report=report, style=style(), links=links)
 
 
 def markdown_page(report: Report, *, links: bool = True, picture: str = "") -> str:
@@ -83,10 +76,3 @@ def markdown_page(report: Report, *, links: bool = True, picture: str = "") -> s
 
 def _reasons_table(reasons: Sequence[tuple[str, int]]) -> Table:
     return table_of("", ("reason", "completions"), [(reason, str(times)) for reason, times in reasons])
-
-
-def _themed(svg: str) -> str:
-    """The picture with the style sheet's colours; text that says no colour takes the page's."""
-    for colour, variable in THEME.items():
-        svg = re.sub(rf"(?<=: ){colour}(?![0-9a-f])", f"var({variable})", svg, flags=re.IGNORECASE)
-    return svg

@@ -6,7 +6,7 @@ from typing import Any
 
 from evenkeel.trainer.evaluation.differences import verdict_of
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_judged, mean_accuracies
-from evenkeel.trainer.lab.reports.comparison import Comparison, VariantNumbers
+from evenkeel.trainer.lab.reports.comparison import Comparison
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns
 from evenkeel.trainer.lab.reports.tables import (
     EMPTY,
@@ -18,7 +18,6 @@ from evenkeel.trainer.lab.reports.tables import (
     count,
     difference,
     estimate,
-    interval,
     number,
     p_value,
     table_of,
@@ -30,17 +29,16 @@ MOST_DIFFERENCES = 50
 
 def comparison_tables(runs: RecordedRuns, comparisons: Sequence[Comparison]) -> Iterator[tuple[str, Table]]:
     """Name → table: the verdicts, the numbers, and the verdicts on further held-out sets."""
-    links = {variant: f"#{anchor}" for variant, anchor in cell_anchors(runs).items()}
     for position, found in enumerate(comparisons):
         if position:
-            yield f"held-out-{position}", _verdict_table(f"Held-out set {found.dataset}", found, links)
+            yield f"held-out-{position}", _verdict_table(f"Held-out set {found.dataset}", found)
             continue
         if found.contrasts:
-            yield "verdicts", _verdict_table("Verdict", found, links, _verdict_caption(found))
-        yield "accuracy", _accuracy_table(found, links, is_sweep=bool(runs.baseline))
+            yield "verdicts", _verdict_table("Verdict", found, _verdict_caption(found))
+        yield "accuracy", _accuracy_table(found, is_sweep=bool(runs.baseline))
 
 
-def _verdict_table(title: str, found: Comparison, links: Mapping[str, str], caption: str = "") -> Table:
+def _verdict_table(title: str, found: Comparison, caption: str = "") -> Table:
     headings = (
         "variant",
         Heading("final accuracy", "mean, 95 %"),
@@ -51,7 +49,7 @@ def _verdict_table(title: str, found: Comparison, links: Mapping[str, str], capt
     )
     rows = []
     for each in found.variants:
-        row = [TableCell(each.name, link=links[each.name]), _final(each, links)]
+        row = [TableCell(each.name), estimate(each.final)]
         if (contrast := found.contrast_of(each.name)) is None:
             row += [EMPTY, EMPTY, EMPTY, TableCell("baseline", badge="baseline")]
         else:
@@ -63,9 +61,9 @@ def _verdict_table(title: str, found: Comparison, links: Mapping[str, str], capt
     return table_of(title, headings, rows, caption)
 
 
-def _accuracy_table(found: Comparison, links: Mapping[str, str], *, is_sweep: bool) -> Table:
+def _accuracy_table(found: Comparison, *, is_sweep: bool) -> Table:
     """What every variant reached, and what it cost."""
-    at_equal, compared = found.equal_tokens is not None, bool(found.contrasts)
+    compared = bool(found.contrasts)
     headings: list[str | Heading] = [
         "variant",
         "seeds",
@@ -73,7 +71,6 @@ def _accuracy_table(found: Comparison, links: Mapping[str, str], *, is_sweep: bo
         Heading("final accuracy", "mean, 95 %"),
         Heading("tokens", "a run"),
         Heading("device seconds", "a run"),
-        *([Heading("accuracy at equal tokens", f"at {count(found.equal_tokens)}")] if at_equal else []),
         Heading("area under curve", "mean height"),
         *([Heading("area, difference", "paired by seed, 95 %")] if compared else []),
     ]
@@ -83,22 +80,17 @@ def _accuracy_table(found: Comparison, links: Mapping[str, str], *, is_sweep: bo
         baseline = next((other for other in found.variants if contrast and other.name == contrast.baseline), each)
         rows.append(
             [
-                TableCell(each.name, link=links[each.name]),
+                each.name,
                 str(len(each.seeds)),
                 number(each.start.value if each.start else None),
-                _final(each, links),
+                estimate(each.final),
                 _cost(each.tokens, baseline.tokens if contrast else None),
                 _cost(each.device_seconds, baseline.device_seconds if contrast else None),
-                *([estimate(each.at_equal_tokens)] if at_equal else []),
                 estimate(each.area),
                 *([difference(contrast.area) if contrast else EMPTY] if compared else []),
             ]
         )
     return table_of("Accuracy and cost", headings, rows, _accuracy_caption(found, is_sweep=is_sweep))
-
-
-def _final(numbers: VariantNumbers, links: Mapping[str, str]) -> TableCell:
-    return TableCell(number(numbers.final.value), interval(numbers.final), link=links[numbers.name])
 
 
 def _cost(spent: float | None, baseline: float | None) -> TableCell:
@@ -118,7 +110,7 @@ def _verdict_caption(found: Comparison) -> str:
 
 def _accuracy_caption(found: Comparison, *, is_sweep: bool) -> str:
     items = found.variants[0].final.num_items
-    words = [f"Held-out accuracy on {found.dataset}; each number links to its runs."]
+    words = [f"Held-out accuracy on {found.dataset}."]
     if is_sweep:
         over = " and items (with a single seed: Wilson’s interval over items)" if items else ""
         words.append(f"Means have t intervals over seeds{over}.")
@@ -175,29 +167,16 @@ def tuning_sentence(runs: RecordedRuns) -> str:
     )
 
 
-def cell_anchors(runs: RecordedRuns) -> Mapping[str, str]:
-    """Variant → the place of its first cell in the page."""
-    return {variant: f"cells-{number}" for number, variant in enumerate(runs.by_variant)}
-
-
 def cell_table(runs: RecordedRuns, dataset: str, directory: Path) -> Table:
     """Every finished run with its accuracy, what it cost, and a link to its directory."""
     rows: list[Cells] = []
-    anchors = []
-    for variant, anchor in cell_anchors(runs).items():
-        for position, run in enumerate(runs.by_variant[variant].values()):
-            link = "" if run.path == directory else f"{run.path.relative_to(directory).as_posix()}/"
-            costs = [count(spent) for spent in (run.tokens, run.device_seconds, run.optimizer_steps)]
-            rows.append(
-                [TableCell(f"{variant}-s{run.seed}", link=link), str(run.seed), _accuracy(run, dataset), *costs]
-            )
-            anchors.append("" if position else anchor)
-    headings = ("cell", "seed", Heading("accuracy", "held-out, last"), "tokens", "device seconds", "optimizer steps")
-    caption = (
-        "Accuracy at each run's own last evaluation, over the items with a verdict. Tokens are the prompts and "
-        "completions trained on; device seconds are wall time × processes, start-up and evaluations included."
-    )
-    return table_of("Cells", headings, rows, caption, anchors)
+    for run in runs.all:
+        link = "" if run.path == directory else f"{run.path.relative_to(directory).as_posix()}/"
+        costs = [count(spent) for spent in (run.tokens, run.device_seconds, run.optimizer_steps)]
+        rows.append([TableCell(f"{run.variant}-s{run.seed}", link=link), _accuracy(run, dataset), *costs])
+    headings = ("cell", Heading("accuracy", "held-out, last"), "tokens", "device seconds", "optimizer steps")
+    caption = "Tokens of prompts and completions; device seconds are wall time × processes, evaluations included."
+    return table_of("Cells", headings, rows, caption)
 
 
 def _accuracy(run: RecordedRun, dataset: str) -> str:
@@ -213,13 +192,11 @@ def audit_table(audits: Mapping[str, Audit]) -> Table:
         "completions",
         Heading("unscored", "no verdict"),
         Heading("truncated", "at the length limit"),
-        Heading("verifier stopped", "at its limits, while training"),
     )
     rows = []
     for name, audit in audits.items():
         shares = [number(share) for share in (audit.frac_unjudged, audit.frac_truncated)]
-        stopped = ", ".join(f"{verifier} {share:.4f}" for verifier, share in audit.frac_killed.items()) or "0"
-        rows.append([name, str(audit.completions), *shares, stopped])
+        rows.append([name, str(audit.completions), *shares])
     return table_of("Verifier audit", headings, rows, "Shares of the completions of the last evaluations.")
 
 

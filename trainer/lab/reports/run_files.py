@@ -24,13 +24,11 @@ class RecordedRun(RunRecord):
         variant: the name under which its seeds are put together.
         seed: the run's seed, by which runs of different variants are paired.
         steps_per_rollout: optimizer steps of one rollout batch: what makes variants comparable that take more of them.
-        settings: dotted key → value that the sweep sets for this variant, over the base file.
     """
 
     variant: str
     seed: int
     steps_per_rollout: float = 1.0
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def final_answers(self, dataset: str) -> Answers | None:
         """What the policy answered at the run's last evaluation of a held-out set; ``None`` if that cannot be read."""
@@ -49,12 +47,6 @@ class RecordedRun(RunRecord):
             for entry in self.metrics
             if isinstance(entry.get(key), int | float) and math.isfinite(entry[key])
         }
-
-    def tokens_at(self, rollouts: float) -> float | None:
-        """Tokens seen (prompts and completions) when so many rollout batches were done; ``None`` where not logged."""
-        counts = self.series("num_tokens")
-        before = [point for point in counts if point <= rollouts]
-        return counts[max(before)] if before else (0.0 if counts and rollouts == 0 else None)
 
     @property
     def tokens(self) -> float | None:
@@ -138,9 +130,7 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
     for cell in sweep["cells"]:
         budget = cell.get("budget") or {}
         steps = float(budget.get("steps_per_rollout") or 1)
-        run = RecordedRun(
-            directory / cell["name"] / "run", cell["variant"], cell["seed"], steps, cell.get("settings") or {}
-        )
+        run = RecordedRun(directory / cell["name"] / "run", cell["variant"], cell["seed"], steps)
         if run.summary:
             by_variant.setdefault(run.variant, {})[run.seed] = run
             continue

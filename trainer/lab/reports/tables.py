@@ -10,22 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from rich import table as terminal
 from rich.console import Console
-from rich.text import Text
+from rich.markdown import Markdown
 
 from evenkeel.trainer.lab.statistics import Estimate
 
 NOTHING = "–"
-COLOURS = {
-    "finished": "green",
-    "running": "cyan",
-    "failed": "red",
-    "stopped": "yellow",
-    "submitted": "blue",
-    "waiting": "dim",
-}
-"""Badge → its colour on a terminal."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +25,7 @@ class TableCell:
     Attributes:
         note: small print beside the text, such as the interval of a number.
         badge: a word of the text to highlight: an outcome of `trainer.lab.statistics.verdict`, or the state of a cell.
-        link: a place in the page (``#…``), or a path relative to the report's directory.
+        link: a path relative to the report's directory, or a place in the page (``#…``).
         is_code: whether the text is a name from a file, set as code.
     """
 
@@ -62,12 +52,11 @@ class Heading:
 
 @dataclass(frozen=True)
 class Table:
-    """A table ready to be rendered; ``anchors`` has one id a row within the page, or an empty text."""
+    """A table ready to be rendered."""
 
     title: str
     headings: list[Heading]
     rows: list[list[TableCell]]
-    anchors: list[str]
     caption: str = ""
 
 
@@ -76,12 +65,11 @@ def table_of(
     headings: Sequence[str | Heading],
     rows: Sequence[Sequence[str | TableCell]],
     caption: str = "",
-    anchors: Sequence[str] = (),
 ) -> Table:
     """A table of headings and cells, each given as text where text is all that it has."""
     heads = [Heading(each) if isinstance(each, str) else each for each in headings]
     cells = [[TableCell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    return Table(title, heads, cells, [*anchors] or [""] * len(cells), caption)
+    return Table(title, heads, cells, caption)
 
 
 def markdown_table(table: Table, *, links: bool = True) -> str:
@@ -113,15 +101,9 @@ def one_line(text: Any) -> str:
     return " ".join(str(text).split()).replace("|", "\\|").replace("`", "'")
 
 
-def terminal_table(table: Table) -> terminal.Table:
-    """The table for `rich`: numbers on the right, the first column and prose on the left."""
-    found = terminal.Table(title=table.title, caption=table.caption or None)
-    for position, heading in enumerate(table.headings):
-        is_text = position == 0 or heading.is_prose
-        found.add_column(heading.title, justify="left" if is_text else "right", no_wrap=position == 0)
-    for row in table.rows:
-        found.add_row(*(Text(f"{cell.text} {cell.note}".strip(), COLOURS.get(cell.badge, "")) for cell in row))
-    return found
+def terminal_table(table: Table) -> Markdown:
+    """The table for `rich`, with its title."""
+    return Markdown(f"**{escaped(table.title)}**\n\n{markdown_table(table, links=False)}")
 
 
 def print_table(table: Table) -> None:

@@ -19,7 +19,6 @@ class Audit:
     """One variant, over the last evaluations of its seeds; shares are ``None`` where nothing was recorded.
 
     Attributes:
-        frac_killed: by reward, the share of completions judged while training whose verifier was stopped at a limit.
         differences: two verifiers → the completions of which they say different things.
         reasons: why completions were wrong or unjudged, numbers as #, with their counts, most frequent first.
     """
@@ -27,7 +26,6 @@ class Audit:
     completions: int
     frac_unjudged: float
     frac_truncated: float
-    frac_killed: dict[str, float]
     differences: dict[tuple[str, str], list[Record]]
     reasons: list[tuple[str, int]]
 
@@ -35,7 +33,7 @@ class Audit:
 def verifier_audits(runs: RecordedRuns, dataset: str) -> dict[str, Audit]:
     """Variant → audit, for the variants whose runs kept their completions."""
     return {
-        name: _audit(list(by_seed.values()), records)
+        name: _audit(records)
         for name, by_seed in runs.by_variant.items()
         if (records := final_records(list(by_seed.values()), dataset))
     }
@@ -47,7 +45,7 @@ def final_records(runs: Sequence[RecordedRun], dataset: str) -> list[Record]:
     return [record for each in answers if each is not None for record in each.counted]
 
 
-def _audit(runs: Sequence[RecordedRun], records: Sequence[Record]) -> Audit:
+def _audit(records: Sequence[Record]) -> Audit:
     judged = [record for record in records if record.get("correct") is not None]
     failed = [record for record in records if record.get("correct") is not True]
     names = reward_names(records)
@@ -57,7 +55,6 @@ def _audit(runs: Sequence[RecordedRun], records: Sequence[Record]) -> Audit:
         len(records),
         frac_unjudged=1 - len(judged) / len(records),
         frac_truncated=float(np.mean([bool(record.get("truncated")) for record in records])),
-        frac_killed={name: share for name in names if (share := _logged_mean(runs, f"verifier/{name}/frac_killed"))},
         differences=differences(records),
         reasons=reasons.most_common(6),
     )
@@ -67,8 +64,3 @@ def _reason(record: Record, names: Sequence[str]) -> str:
     """The first reward's reason, with # for its numbers: "equals 18, not 27" and "equals 7, not 9" are one reason."""
     found = next((str(text) for name in names if (text := record.get(f"{name}/reason"))), "")
     return re.sub(r"\d+", "#", " ".join(found.split())[:160])
-
-
-def _logged_mean(runs: Sequence[RecordedRun], key: str) -> float:
-    values = [value for run in runs for value in run.series(key).values()]
-    return float(np.mean(values)) if values else 0.0

@@ -93,15 +93,14 @@ def _jump_table(contents: Contents) -> Table:
     """A row a jump; its link shows the rollouts from the recorded batch before it on (see `script.js`)."""
     places = {batch.number: place for place, batch in enumerate(contents.batches)}
     rows: list[Cells] = []
-    anchors = []
     for jump in contents.jumps:
         numbers = [_number(jump.before), _number(jump.after), _errors(jump.errors)]
         right = " → ".join(map(_number, jump.accuracy))
-        rows.append([jump.kind, str(jump.step), *numbers, right, TableCell("read", link="#rollouts")])
-        anchors.append(f"steps-{contents.batches[places[jump.number] - 1].step}-{jump.step}")
+        steps = f"#steps-{contents.batches[places[jump.number] - 1].step}-{jump.step}"
+        rows.append([jump.kind, str(jump.step), *numbers, right, TableCell("read", link=steps)])
     right_heading = Heading("share right", "before → after")
     headings = ("what", "from step", "before", "after", "standard errors", right_heading, "rollouts")
-    return table_of("Where to look first", headings, rows, anchors=anchors)
+    return table_of("Where to look first", headings, rows)
 
 
 def _number(value: float) -> str:

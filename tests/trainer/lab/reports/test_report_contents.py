@@ -51,7 +51,6 @@ def test_differences_are_those_of_the_files(sweep: Path, report: Report):
 def test_variants_that_take_more_steps_are_compared_by_rollout_batches(sweep: Path):
     lopti = read_runs(sweep).by_variant["lopti"][0]
     assert list(lopti.held_out()["test"]) == [0, 10, 20]
-    assert lopti.tokens_at(10) == 10_000
     assert lopti.metrics[-1]["step"] == 40
 
 
@@ -64,7 +63,6 @@ def test_the_audit_counts_what_the_files_hold(sweep: Path, report: Report):
     audit = report.audits["grpo"]
     assert audit.completions == 300
     assert audit.frac_unjudged == pytest.approx(1 / 60)
-    assert audit.frac_killed == {"countdown": pytest.approx(0.001)}
     assert audit.reasons[0][0] == "it equals <another> number"
 
 

@@ -124,10 +124,11 @@
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(again));
   more.addEventListener("click", () => { shown += PAGE; draw(); });
-  for (const link of document.querySelectorAll(".numbers a[href$=rollouts]")) {
+  for (const link of document.querySelectorAll(".numbers a[href*=steps]")) {
     link.addEventListener("click", () => {
       form.reset();
-      [, form.elements.first_step.value, form.elements.last_step.value] = link.closest("tr").id.split("-"); // steps-1-2
+      [, form.elements.first_step.value, form.elements.last_step.value] = link.hash.split("-"); // #steps-1-2
+      list.scrollIntoView();
       setTimeout(again);
     });
   }
