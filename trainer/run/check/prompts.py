@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evenkeel.errors import Problem, Refusal
-from evenkeel.trainer.run.chat_template_trial import POOL, rendering_fault
+from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.check.context import CheckContext, chosen_rows
 
 _ANSWER = "7"
@@ -26,7 +26,6 @@ def check_bounded(context: CheckContext) -> None:
         prompts = rows["prompt"][:]
         conversations += prompts[:_LOOKED_AT] + [prompts[row] for row in chosen_rows(prompts, context.most_rows)]
     fault = rendering_fault(context.tokenizer, conversations, context.argument("chat_template_kwargs"))
-    POOL.close()
     if fault:
         context.unbuilt.add("tokenizer")
         raise Refusal(problems=[Problem(_MODEL, f"its chat template {fault}", code="tokenizer")])
