@@ -9,8 +9,8 @@ from evenkeel.rewards.isolation.sandbox import Limits, Run, Sandbox, Session, Se
 from evenkeel.rewards.verifiers.code_tests.codec import CodecError, decode, encode
 from evenkeel.rewards.verifiers.code_tests.inside import DRIVER, files
 
-LONGEST_REPLY = 1 << 20
-"""Bytes of a reply, beyond what the expected value takes."""
+LONGEST_REPLY = 8 << 20
+"""Bytes of a reply that is read: more would take the trainer's time and memory."""
 
 
 class JudgeFailedError(RuntimeError):
@@ -99,14 +99,13 @@ def opened(sandbox: Sandbox, side: Literal["answer", "tests"], limits: Limits) -
     return session
 
 
-def read_frame(frame: bytes, longest: int = LONGEST_REPLY) -> list[object]:
+def read_frame(frame: bytes) -> list[object]:
     """A reply as a list that is not empty.
 
-    Raises ``AnswerError`` for one that is forged, holds no plain value, or is of more than ``longest`` bytes: reading
-    those would take the trainer's time and memory.
+    Raises ``AnswerError`` for one that is forged, holds no plain value, or is too long.
     """
-    if len(frame) > longest:
-        raise AnswerError(f"the program returned {len(frame)} bytes, more than could be right")
+    if len(frame) > LONGEST_REPLY:
+        raise AnswerError(f"the program returned {len(frame)} bytes, more than {LONGEST_REPLY}")
     try:
         content = decode(frame, lambda _: ElsewhereObject())
     except CodecError as error:
@@ -140,10 +139,7 @@ def was_cut_off(run: Run) -> bool:
 def ended(run: Run) -> str:
     """How a process ended, in words. Raises ``JudgeFailedError`` where that says nothing about the program."""
     if run.status == "starved":
-        raise StarvedError(
-            f"the machine is too busy: the program waited {run.waited_seconds:.0f} s for a processor and had it for "
-            f"{run.cpu_seconds:.1f} s"
-        )
+        raise StarvedError(f"the program waited {run.waited_seconds:.0f} s for a processor")
     if run.status == "failed_to_start":
         raise JudgeFailedError(f"the sandbox failed: {run.problem}")
     words = {

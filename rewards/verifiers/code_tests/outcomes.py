@@ -1,6 +1,6 @@
 """What each test finds: programs that read standard input, functions that are called, and tests that are code."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -8,7 +8,6 @@ from typing import Any
 
 from evenkeel.rewards.isolation.sandbox import Limits, Sandbox, Session, SessionOverError
 from evenkeel.rewards.verifiers.code_tests.answer_session import (
-    LONGEST_REPLY,
     AnswerError,
     AnswerSession,
     ended,
@@ -94,7 +93,7 @@ def _of_one_process(sandbox: Sandbox, code: str, tests: FunctionCalls, first: in
                     yield Outcome(False, str(error), error.killed)
                 return
             try:
-                content = read_frame(frame, LONGEST_REPLY + 4 * _longest_accepted(call))
+                content = read_frame(frame)
             except AnswerError as error:  # forged, and so is what would come next
                 yield from [Outcome(False, str(error))] * len(tests.calls[first + number :])
                 return
@@ -108,14 +107,6 @@ def _outcome(reply: list[Any], call: Call) -> Outcome:
     if any(same_value(expected, content[0]) for expected in call.accepted):
         return Outcome(True)
     return Outcome(False, f"it returned {shown(content[0])}, not {shown(call.accepted[0])}")
-
-
-def _longest_accepted(call: Call) -> int:
-    """Bytes of the longest accepted value in a frame; 0 where it cannot be written, and no answer can return it."""
-    try:
-        return max(len(encode(value)) for value in call.accepted)
-    except CodecError:
-        return 0
 
 
 def _request(entry_point: str, call: Call) -> bytes:
@@ -133,11 +124,6 @@ def shown(value: Any, width: int = 80) -> str:
     except (ValueError, RecursionError):  # more digits than Python writes out
         text = f"a {type(value).__name__} too long to write"
     return text if len(text) <= width else text[:width] + "…"
-
-
-def input_shown(arguments: Sequence[Any]) -> str:
-    """The arguments of a call for a person to read."""
-    return ", ".join(shown(argument, 40) for argument in arguments[:5])
 
 
 def program_outcomes(sandbox: Sandbox, code: str, tests: TestProgram, limits: Limits) -> Iterator[Outcome]:
@@ -160,14 +146,6 @@ def program_outcomes(sandbox: Sandbox, code: str, tests: TestProgram, limits: Li
             yield from process.outcomes(answer)
 
 
-class _TestsEndedError(Exception):
-    """The process of the tests ended before its tests did; ``killed``: at a limit."""
-
-    def __init__(self, reason: str, *, killed: bool) -> None:
-        super().__init__(reason)
-        self.killed = killed
-
-
 class _TestsProcess:
     """The process of the tests. It runs none of the answer's code, so what it reports is believed."""
 
@@ -185,8 +163,8 @@ class _TestsProcess:
         }
         try:
             frame = self._next_frame(encode(specification))
-        except _TestsEndedError as error:
-            raise UnusableTestsError(f"the process that reads the tests {error}") from error
+        except AnswerError as error:
+            raise UnusableTestsError(str(error)) from error
         _believed(frame)
 
     def outcomes(self, answer: AnswerSession) -> Iterator[Outcome]:
@@ -200,11 +178,10 @@ class _TestsProcess:
                     used = True
                     to_send = answer.reply(frame[1:])
                     continue
-            except (AnswerError, _TestsEndedError) as error:
+            except AnswerError as error:
                 if not used:  # nothing of the answer was asked for: the tests end by themselves
-                    raise UnusableTestsError(f"the process of the tests {error}") from error
-                whose = "" if isinstance(error, AnswerError) else "the tests' process "
-                yield from [Outcome(False, f"{whose}{error}", error.killed)] * left
+                    raise UnusableTestsError(str(error)) from error
+                yield from [Outcome(False, str(error), error.killed)] * left
                 return
             to_send = None
             kind, *content = _believed(frame)
@@ -228,7 +205,7 @@ class _TestsProcess:
             return self._session.receive()
         except (SessionOverError, TimeoutError) as error:
             run = last_run(self._session, error)
-        raise _TestsEndedError(ended(run), killed=was_cut_off(run))
+        raise AnswerError(f"the process of the tests {ended(run)}", killed=was_cut_off(run))
 
 
 def _believed(frame: bytes) -> list[Any]:

@@ -25,13 +25,7 @@ from evenkeel.rewards.verifiers.code_tests.kinds import (
     Tests,
     UnusableTestsError,
 )
-from evenkeel.rewards.verifiers.code_tests.outcomes import (
-    call_outcomes,
-    input_shown,
-    program_outcomes,
-    shown,
-    stdin_outcomes,
-)
+from evenkeel.rewards.verifiers.code_tests.outcomes import call_outcomes, program_outcomes, stdin_outcomes
 
 AT_HAND = ("numpy", "sortedcontainers")
 """Packages that competitive programs import as if they were Python's."""
@@ -47,19 +41,18 @@ class CodeTests(Verifier):
     """Score 1 for a Python program that passes its tests, else 0.
 
     The program is `code_block` of the completion. The reference is a row's test fields in any of the formats of
-    `code_tests.formats`; one without usable tests is unjudged, and so is a row whose tests need what is not
-    supported (the reason says what). Programs run in `isolation.sandbox`, their expected results stay outside of it.
+    `code_tests.formats`; one without usable or supported tests is unscored
+    (the reason says why). Programs run in `isolation.sandbox`, their expected results stay outside of it.
 
     Options:
-        score: ``all`` = 1 only if every test passes, and judging ends at the first that does not; ``fraction`` = the
-            share of tests that pass, and judging ends at the first that is cut off at a limit: none after it pass.
-        max_tests: of pairs of input and output, judge by at most so many, those with the longest inputs, as PRIME and
-            rLLM do. ``None`` = all. Tests that are code are never cut.
+        score: ``all`` = 1 only if every test passes; ``fraction`` = the share of tests that pass, and none passes after
+            one that is cut off at a limit.
+        max_tests: of pairs of input and output, at most so many, those with the longest inputs, as PRIME and rLLM do.
+            ``None`` = all. Tests that are code are never cut.
         cpu_seconds, memory_mb: limits of one process: one run on standard input; one call, or several that end sooner;
-            all the tests of a row that are code. Processor time comes first; wall time, five times as much, is a
-            backstop for programs that sleep, and all the tests of a row together have ten times that; what is not
-            judged by then has not passed. Seconds without a processor do not count; a program that had to wait for one
-            for a minute, and so did not end in time, is unjudged.
+            all the tests of a row that are code. Wall time, five times as much, is a backstop for programs that sleep;
+            all the tests of a row have ten times that. Seconds without a processor do not count; a program that waited
+            a minute for one is unscored.
         isolation: of the sandbox; ``none`` runs programs with your rights.
     """
 
@@ -68,11 +61,6 @@ class CodeTests(Verifier):
     cpu_seconds: Annotated[float, Field(gt=0)] = 6.0
     memory_mb: Annotated[int, Field(ge=16)] = 1024
     isolation: Isolation = "landlock_seccomp"
-
-    def __post_init__(self) -> None:
-        """Refuse a score that is none: it would count as ``all``."""
-        if self.score not in ("all", "fraction"):
-            raise ValueError(f"score = {self.score!r} is none. Write 'all' or 'fraction'.")
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Judge the program in ``completion`` by the tests in ``reference``."""
@@ -127,21 +115,22 @@ class CodeTests(Verifier):
             passed += outcome.passed
             killed = killed or outcome.killed
             if not outcome.passed and not first_mistake:
-                mistake = f"test {judged}{_input_of(tests, judged - 1)}: {outcome.reason}"
-                first_mistake = _ADDRESS.sub("", mistake)
+                first_mistake = _ADDRESS.sub("", f"test {judged}: {outcome.reason}")
                 if self.score == "all":
                     return Verdict(0.0, None, first_mistake, killed=killed)
-            if outcome.killed and not isinstance(tests, TestProgram):
+            if judged >= _number_of(tests):
+                continue
+            if outcome.killed:
                 break
-            if judged < _number_of(tests) and waited > longest:
-                raise StarvedError(f"the machine is too busy: the programs of the row waited {waited:.0f} s for it")
-            if judged < _number_of(tests) and time.monotonic() - started - waited > longest:
+            if waited > longest:
+                raise StarvedError(f"the programs of the row waited {waited:.0f} s for a processor")
+            if time.monotonic() - started - waited > longest:
                 first_mistake = first_mistake or f"the tests of the row took more than {longest:g} s"
                 killed = True
                 break
         total = max(judged, _number_of(tests))
         if passed == total:
-            return Verdict(self.full_score, None, f"passes {'its test' if total == 1 else f'all {total} tests'}")
+            return Verdict(self.full_score, None, f"passes all {total} tests")
         score = passed / total if self.score == "fraction" else 0.0
         return Verdict(score, None, f"passes {passed} of {total} tests; {first_mistake}", killed=killed)
 
@@ -180,14 +169,6 @@ def _number_of(tests: Tests) -> int:
     return len(
         tests.calls if isinstance(tests, FunctionCalls) else tests.cases if isinstance(tests, StdinCases) else ()
     )
-
-
-def _input_of(tests: Tests, number: int) -> str:
-    if isinstance(tests, StdinCases):
-        return f" (input {shown(tests.cases[number].input)})"
-    if isinstance(tests, FunctionCalls):
-        return f" ({tests.entry_point}({input_shown(tests.calls[number].arguments)}))"
-    return ""
 
 
 @cache

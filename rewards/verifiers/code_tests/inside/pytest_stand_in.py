@@ -1,7 +1,7 @@
 """As much of pytest as tests of single functions use, for a process in which pytest need not be installed.
 
 ``raises``, ``approx``, ``fail``, ``param``, ``fixture`` (functions, also generators, without parameters) and ``mark``
-(``parametrize``, ``skip``, ``skipif``; every other mark does nothing). Tests that use more are not supported.
+(``parametrize``; marks that skip or expect a failure are not supported, others do nothing).
 """
 
 import functools
@@ -26,7 +26,7 @@ def module() -> types.ModuleType:
 
 
 def collected(names: Mapping[str, Any]) -> list[Test]:
-    """The tests among ``names``, one for every set of parameters, in their order; those marked to be skipped are not.
+    """The tests among ``names``, one for every set of parameters, in their order.
 
     Raises:
         NotSupportedError: a test takes a fixture that is not defined beside it.
@@ -147,18 +147,18 @@ class _Marks:
             raise NotSupportedError("parametrize with indirect")
         keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
         rows = [value if isinstance(value, _Parameters) or len(keys) > 1 else (value,) for value in values]
-        return _marked("parameters", [dict(zip(keys, row, strict=True)) for row in rows])
 
-    def skip(self, *reason: Any, **_: Any) -> Any:
-        return _marked("skipped", True)(reason[0]) if reason and callable(reason[0]) else _marked("skipped", True)
+        def decorated(function: Any) -> Any:
+            parameters = [dict(zip(keys, row, strict=True)) for row in rows]
+            function.parameters = [parameters, *getattr(function, "parameters", [])]
+            return function
 
-    def skipif(self, condition: Any, **_: Any) -> Any:
-        return _marked("skipped", bool(condition))
-
-    def xfail(self, *_: Any, **__: Any) -> Any:
-        raise NotSupportedError("mark.xfail")
+        return decorated
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("skip", "skipif", "xfail"):
+            raise NotSupportedError(f"mark.{name}")
+
         def mark(*arguments: Any, **_: Any) -> Any:
             return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else lambda function: function
 
@@ -166,17 +166,6 @@ class _Marks:
 
 
 mark = _Marks()
-
-
-def _marked(name: str, value: Any) -> Callable[[Any], Any]:
-    def decorated(function: Any) -> Any:
-        if name == "parameters":
-            function.parameters = [value, *getattr(function, "parameters", [])]
-        else:
-            function.skipped = value or getattr(function, "skipped", False)
-        return function
-
-    return decorated
 
 
 def _is_a(error: BaseException, expected: Any) -> bool:
@@ -190,12 +179,9 @@ def _is_a(error: BaseException, expected: Any) -> bool:
 
 
 def _of_class(name: str, kind: type, names: Mapping[str, Any]) -> Iterator[Test]:
-    if getattr(kind, "skipped", False):
-        return
-    unit = _is_unit_test(kind)
     for method_name, method in list(vars(kind).items()):
         if method_name.startswith("test") and isinstance(method, types.FunctionType):
-            own = _Method(kind, method_name, unit)
+            own = functools.partial(_on_new_object, kind, method_name)
             yield from _variants(f"{name}.{method_name}", method, own, {**names, **vars(kind)})
 
 
@@ -203,24 +189,17 @@ def _is_unit_test(kind: type) -> bool:
     return any(base.__module__ == "unittest.case" for base in kind.__mro__)
 
 
-class _Method:
+def _on_new_object(kind: type, name: str, **arguments: Any) -> None:
     """A test method on an object of its own, with what sets it up."""
-
-    def __init__(self, kind: type, name: str, unit: bool) -> None:
-        self._kind, self._name, self._unit = kind, name, unit
-
-    def __call__(self, **arguments: Any) -> None:
-        instance = self._kind(self._name) if self._unit else self._kind()
-        for name in ("setUpClass", "setup_class", "setUp", "setup_method"):
-            setup = getattr(instance, name, None)
-            if setup is not None:
-                setup(*[getattr(instance, self._name)][: len(inspect.signature(setup).parameters)])
-        getattr(instance, self._name)(**arguments)
+    instance: Any = kind(name) if _is_unit_test(kind) else kind()
+    for set_up_name in ("setUpClass", "setup_class", "setUp", "setup_method"):
+        set_up = getattr(instance, set_up_name, None)
+        if set_up is not None:
+            set_up(*[getattr(instance, name)][: len(inspect.signature(set_up).parameters)])
+    getattr(instance, name)(**arguments)
 
 
 def _variants(name: str, function: Any, call: Callable[..., Any], names: Mapping[str, Any]) -> Iterator[Test]:
-    if getattr(function, "skipped", False):
-        return
     if inspect.iscoroutinefunction(function):
         raise NotSupportedError(f"{name} is asynchronous")
     parameters = getattr(function, "parameters", [])

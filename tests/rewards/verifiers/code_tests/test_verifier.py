@@ -23,7 +23,7 @@ def fenced(code: str) -> str:
 
 HUGE = """
 import os, struct
-reply = b"[" + b"[]," * (1 << 20) + b"[]]"
+reply = b"[" + b"[]," * (3 << 20) + b"[]]"
 reply = struct.pack("<I", len(reply)) + reply
 def add(a, b):
     left = reply
@@ -41,11 +41,6 @@ def test_after_a_reply_that_is_too_long_no_call_passes() -> None:
     assert "bytes" in verdict.reason
     long = {"inputs": [[1]], "outputs": ["x" * (3 << 20)], "fn_name": "f"}
     assert CodeTests()(fenced("def f(x):\n    return 'x' * (3 << 20)"), long).score == 1
-
-
-def test_a_score_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="typo"):
-        CodeTests(score="typo")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("reference", [CALLS, {"test_list": ASSERTS}], ids=["function", "asserts"])
@@ -170,10 +165,6 @@ class TestTotal:
     @pytest.mark.parametrize(("factor", "expected"), [(1, 3), (2, 6)])
     def test_total(self, factor, expected, more):
         assert total([value * factor for value in self.values]) + more == expected + more
-
-    @pytest.mark.skip(reason="never")
-    def test_skipped(self):
-        assert False
 
 
 class Old(unittest.TestCase):
