@@ -44,7 +44,7 @@ def _value(node: ast.expr) -> Any:
         return base**exponent
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
         return OPERATORS[type(node.op)](_value(node.left), _value(node.right))
-    raise ValueError(f"{ast.unparse(node)!r} is not arithmetic: write numbers, + - * / // % ** and brackets.")
+    raise ValueError(f"{ast.unparse(node)!r} is not arithmetic.")
 
 
 TOOLS: dict[str, Callable[..., Any]] = {"calculator": calculator}

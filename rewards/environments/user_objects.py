@@ -97,7 +97,7 @@ class Objects:
         """What a method returns or raises."""
         is_old = row in self._objects
         if not is_old and method != "reset":
-            raise UnavailableError("its object was lost with its process, which a call of another row has ended")
+            raise UnavailableError("its object was lost with its process")
         if not is_old:
             self._objects[row] = _returned(self._make)
         held = self._objects[row]
@@ -141,7 +141,7 @@ def _returned(call: Callable[[], Any]) -> Any:
 
 def _text(answer: Any) -> str:
     if isinstance(answer, list) and any(isinstance(part, dict) and "type" in part for part in answer):
-        raise UnavailableError("it answered with parts of a chat, and policies here read text alone")
+        raise UnavailableError("it answered with parts of a chat, not a text")
     return str(answer)
 
 

@@ -55,7 +55,7 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if not value > 0:
-                raise ValueError(f"{field.name} is {value!r}: no program can run on that. Write a number above 0.")
+                raise ValueError(f"{field.name} is {value!r}. Write a number above 0.")
 
     @property
     def longest_seconds(self) -> float:

@@ -50,8 +50,6 @@ class Sandbox:
     ) -> None:
         if isolation not in get_args(Isolation):
             raise ValueError(f"isolation is {isolation!r}; the levels are {', '.join(get_args(Isolation))}")
-        if slots is not None and slots < 1:
-            raise ValueError(f"slots is {slots}; a sandbox needs at least 1 to run anything")
         self.isolation: Isolation = isolation
         self.slots = slots or _default_slots()
         self.preimported = tuple(preimported)
@@ -120,7 +118,7 @@ class Sandbox:
         """A new zygote in which the self-test's attacks have failed."""
         zygote = started(self.isolation, self.preimported)
         if self.isolation == "none":
-            logger.warning("isolation: none. Programs written by the model run with all your rights on this machine")
+            logger.warning("isolation: none. Programs of the policy run with your rights")
             return zygote
         if problem := breaches(zygote):
             zygote.close()

@@ -54,8 +54,7 @@ def breaches(zygote: ZygoteProcess) -> str:
     lines = run.stdout.decode(errors="replace").splitlines()
     hits = [line.removeprefix("HIT ") for line in lines if line.startswith("HIT ")]
     if hits:
-        what = f"in the self-test a program could {', '.join(hits)}. Nothing was run."
-        return f"{what} Use another machine, or isolation: none at your own risk"
+        return f"in the self-test a program could {', '.join(hits)}. Use another machine, or isolation: none"
     if run.status != "exited" or run.exit_code != 0 or lines[-1:] != ["DONE"]:
         detail = run.problem or run.stderr.decode(errors="replace").strip()[-300:]
         return f"the self-test did not reach its end ({run.status}, exit code {run.exit_code}): {detail}"

@@ -68,7 +68,7 @@ class ZygoteProcess:
 def started(isolation: Isolation, preimported: tuple[str, ...]) -> ZygoteProcess:
     """A zygote that is warm. Raises ``SandboxUnavailableError`` with what the other side wrote."""
     if sys.platform != "linux":
-        raise SandboxUnavailableError(f"programs can be confined on Linux only, and this is {sys.platform}")
+        raise SandboxUnavailableError(f"programs are confined on Linux, not on {sys.platform}")
     readable = _readable_paths(preimported)
     options = {"isolation": isolation, "preimported": preimported, "readable": readable}
     command = [sys.executable, "-P", "-s", "-B", "-X", "utf8", "-c", _START.format(folder=str(_FOLDER))]
@@ -98,8 +98,8 @@ def started(isolation: Isolation, preimported: tuple[str, ...]) -> ZygoteProcess
         log.seek(0)
         log_tail = log.read().decode(errors="replace").strip().splitlines()[-1:] or ["it wrote nothing"]
     raise SandboxUnavailableError(
-        f"isolation {isolation!r} is not available here: {answer.get('failed') or log_tail[0]}. Write "
-        "isolation: none where you accept that programs of the policy run with all your rights"
+        f"isolation {isolation!r} is not available here: {answer.get('failed') or log_tail[0]}. "
+        "isolation: none runs programs of the policy with your rights"
     )
 
 

@@ -87,7 +87,7 @@ class AnswerSession:
         finally:
             self._asked_seconds += time.monotonic() - started
         if run.status == "killed_wall" and self._asked_seconds < self._limits.wall_seconds / 2:
-            raise StarvedError(f"its tests had taken {self._limits.wall_seconds} s before it was asked the last time")
+            raise StarvedError(f"its tests alone took {self._limits.wall_seconds} s")
         raise AnswerError(f"the program {ended(run)}", killed=was_cut_off(run))
 
 
@@ -143,9 +143,9 @@ def ended(run: Run) -> str:
     if run.status == "failed_to_start":
         raise JudgeFailedError(f"the sandbox failed: {run.problem}")
     words = {
-        "killed_cpu": "was cut off at the limit of processor time",
-        "killed_wall": "was cut off at the limit of wall time",
-        "killed_threads": "was cut off at the limit of threads",
+        "killed_cpu": "was cut off at cpu_seconds",
+        "killed_wall": "was cut off at its wall time",
+        "killed_threads": "was cut off: too many threads",
         "killed_signal": "crashed",
         "given_up": "did not answer in time",
     }

@@ -142,7 +142,7 @@ class _Writer:
             if hasattr(value, "item"):
                 return self.tree(value.item(), depth + 1)
         if self._refer is None:
-            raise CodecError(f"a {kind.__name__} cannot leave the process it was made in")
+            raise CodecError(f"a {kind.__name__} is no plain value")
         name = self._refer(value)
         base = next((base for base in _CONTENTS if issubclass(kind, base)), None)
         if base is None or name[0] != "object":
@@ -164,7 +164,7 @@ class _Reader:
         if not isinstance(tree, list | dict):
             return tree
         if isinstance(tree, dict):
-            raise CodecError("a JSON object, which no value is written as")
+            raise CodecError("a JSON object")
         kind, *rest = tree
         if kind in ("list", "tuple", "deque"):
             items = [self.value(item, depth + 1) for item in rest]
@@ -199,7 +199,7 @@ class _Reader:
         if kind == "reference" and self._resolve is not None:
             return self._resolve(content)
         if not isinstance(content, str):
-            raise CodecError(f"{kind!r:.40} is not a type of ours")
+            raise CodecError(f"{kind!r:.40} is no type of ours")
         if kind == "int" and len(content) <= LONGEST_INTEGER // 4 + 4:
             return int(content, 16)
         if kind in ("bytes", "bytearray"):
@@ -213,7 +213,7 @@ class _Reader:
             return _PLAIN_TYPES[content]
         if kind == "constant":
             return {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}[content]
-        raise CodecError(f"{kind!r:.40} is not a type of ours, or too long")
+        raise CodecError(f"{kind!r:.40} is no type of ours, or too long")
 
 
 def _hexadecimal(value: int) -> str:
@@ -230,7 +230,7 @@ def _fraction(text: str) -> Fraction:
 def _hashable(keys: list[Any]) -> list[Any]:
     """``keys``, unless so many share a hash that building a set of them would take quadratic time."""
     if keys and Counter(map(hash, keys)).most_common(1)[0][1] > MOST_COLLISIONS:
-        raise CodecError("keys with the same hash, as if made to exhaust the reader")
+        raise CodecError("keys with the same hash")
     return keys
 
 

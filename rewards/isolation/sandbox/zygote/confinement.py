@@ -30,9 +30,7 @@ class Confinement:
     def prepared(cls, readable: Iterable[str]) -> "Confinement":
         """Rules that leave ``readable`` open for reading, and the filter; ``OSError`` where this kernel has none."""
         if not landlock.abi():
-            raise OSError(
-                "this kernel has no landlock: it needs Linux 5.13 with lsm=landlock,…, and a container that permits it"
-            )
+            raise OSError("no landlock: it needs Linux 5.13 with lsm=landlock,… and a container that permits it")
         return cls(landlock.ruleset(readable), seccomp.Filter())
 
     def apply(self, *, zygote: int, cpu_seconds: float, memory_bytes: int, output_bytes: int) -> None:

@@ -12,24 +12,6 @@ from typing import Any, NoReturn
 NAME = "main.py"
 
 
-def let_threads_pool() -> None:
-    """Give ``multiprocessing.pool.ThreadPool`` locks of threads.
-
-    Its own are semaphores between processes: files, which no confined program may make.
-    """
-    from multiprocessing import queues  # in the process alone that programs are forked from
-    from multiprocessing.pool import ThreadPool
-
-    set_up: Any = ThreadPool._setup_queues  # type: ignore[attr-defined]
-    context = types.SimpleNamespace(SimpleQueue=lambda: queues.SimpleQueue(ctx=threading))
-
-    def set_up_threads(pool: Any) -> None:
-        set_up(pool)
-        pool._ctx = context
-
-    ThreadPool._setup_queues = set_up_threads  # type: ignore[attr-defined]
-
-
 def run(source: bytes, names: Mapping[str, Any]) -> NoReturn:
     """Execute ``source`` as ``__main__`` with ``names`` as globals, then leave with its exit code."""
     code = 1

@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from . import landlock, program
+from . import landlock
 from .child import CHANNEL, STATUS, Child, become
 from .confinement import Confinement
 
@@ -34,7 +34,6 @@ def serve(control: socket.socket, options: dict[str, Any]) -> NoReturn:
     for name in options["preimported"]:
         importlib.import_module(name)
         exec(_WARM_UP.get(name, ""), {})
-    program.let_threads_pool()
     confinement = Confinement.prepared(options["readable"]) if confined else Confinement(None, None)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
         score.write("1000")  # when memory runs out, the kernel ends programs and not the trainer

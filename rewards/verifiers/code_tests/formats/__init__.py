@@ -51,12 +51,12 @@ def read_tests(reference: Any) -> Tests:
     try:
         return _tests(reference, name="", depth=0)
     except RecursionError:
-        raise UnusableTestsError("the reference is nested too deep to be read") from None
+        raise UnusableTestsError("nested too deep") from None
 
 
 def _tests(reference: Any, name: str, depth: int) -> Tests:
     if depth > 5:
-        raise UnusableTestsError("one field of tests within another, too often")
+        raise UnusableTestsError("fields of tests, nested too deep")
     if isinstance(reference, str) and _is_code(reference.lstrip()):
         return source_text(reference)
     value = unpacked(reference, "the reference")
@@ -64,7 +64,7 @@ def _tests(reference: Any, name: str, depth: int) -> Tests:
         return _tests_of_row(value, name, depth)
     items = sequence(value)
     if items is None:
-        raise UnusableTestsError(f"the reference is a {type(reference).__name__}, neither a row, a list nor a text")
+        raise UnusableTestsError(f"a {type(reference).__name__} holds no tests")
     if statements := sequence_of_asserts(items):
         return asserts(statements, {})
     return cases_of_pairs(pairs_of_list(items), name)
@@ -79,7 +79,7 @@ def _tests_of_row(row: Mapping[str, Any], name: str, depth: int) -> Tests:
     row = {key: value for key, value in row.items() if value is not None}
     language = row.get("language", "python")
     if isinstance(language, str) and not language.lower().startswith("py"):
-        raise UnusableTestsError(f"its language is {language!r:.40}; only Python programs are run")
+        raise UnusableTestsError(f"its language is {language!r:.40}, not Python")
     name = _function_name(row) or name
     if isinstance(row.get("test"), str) and row["test"].strip():
         return whole_test(row)
@@ -98,10 +98,7 @@ def _tests_of_row(row: Mapping[str, Any], name: str, depth: int) -> Tests:
     for field in _WRAPPERS:
         if field in row:
             return _tests(unpacked(row[field], field), name, depth + 1)
-    raise UnusableTestsError(
-        f"its fields are {', '.join(map(str, list(row)[:12])) or 'none'}; none holds tests. Map such as input_output, "
-        "tests, verification_info, public_test_cases, test_list, test with entry_point, or test_code"
-    )
+    raise UnusableTestsError(f"none of its fields holds tests: {', '.join(map(str, list(row)[:12]))}")
 
 
 def _function_name(row: Mapping[str, Any]) -> str:

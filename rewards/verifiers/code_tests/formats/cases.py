@@ -40,7 +40,7 @@ def pairs_of_columns(columns: Mapping[str, Any]) -> list[Pair]:
     inputs, outputs = (sequence(columns.get(f"{side}s", columns.get(side))) for side in ("input", "output"))
     if inputs is None or outputs is None or len(inputs) != len(outputs):
         counts = " and ".join("none" if side is None else str(len(side)) for side in (inputs, outputs))
-        raise UnusableTestsError(f"inputs and outputs are not lists of one length, but {counts}")
+        raise UnusableTestsError(f"the lengths of inputs and outputs are {counts}")
     name = columns.get("fn_name") or ""
     return [Pair(given, wanted, name=name, wrapped=bool(name)) for given, wanted in zip(inputs, outputs, strict=True)]
 
@@ -54,22 +54,18 @@ def cases_of_pairs(pairs: Sequence[Pair], name: str) -> StdinCases | FunctionCal
     """``pairs`` as one kind of tests; ``name`` is the function where the pairs do not say.
 
     Raises:
-        UnusableTestsError: there are none, they mix kinds or functions, or no program that computes nothing would fail.
+        UnusableTestsError: there are none, they mix kinds or functions, or a program that does nothing would pass.
     """
     if not pairs:
-        raise UnusableTestsError("there is not one test")
+        raise UnusableTestsError("no tests")
     names = {pair.name for pair in pairs if pair.name} or ({name} if name else set())
     kinds = {pair.kind or ("function" if names else "stdin") for pair in pairs}
     if len(kinds) > 1:
-        raise UnusableTestsError(
-            "some tests are for standard input and some for a function; one row must be of one kind"
-        )
+        raise UnusableTestsError("some tests are for standard input, some for a function")
     if kinds == {"stdin"}:
         return _stdin_cases(pairs)
     if len(names) != 1:
-        raise UnusableTestsError(
-            f"its function calls name {sorted(names) or 'no function'}; exactly one fn_name or func_name is needed"
-        )
+        raise UnusableTestsError(f"its calls name {len(names)} functions, not one, in fn_name or func_name")
     return FunctionCalls(names.pop(), tuple(_call(pair, number) for number, pair in enumerate(pairs)))
 
 
@@ -78,7 +74,7 @@ def _pair(test: Any, number: int) -> Pair:
         raise UnusableTestsError(f"test {number} is {test!r:.60}, without input and output")
     stated = test.get("testtype") or test.get("type") or ""
     if stated and stated not in _KINDS:
-        raise UnusableTestsError(f"test {number} is of type {stated!r:.40}; known are {', '.join(_KINDS)}")
+        raise UnusableTestsError(f"test {number} is of type {stated!r:.40}")
     metadata = test.get("metadata")
     named = metadata.get("func_name") if isinstance(metadata, Mapping) else None
     name = test.get("fn_name") or named or ""
@@ -88,7 +84,7 @@ def _pair(test: Any, number: int) -> Pair:
 def _stdin_cases(pairs: Sequence[Pair]) -> StdinCases:
     cases = tuple(StdinCase(_lines(pair.input), _lines(pair.output)) for pair in pairs)
     if not any(case.output.strip() for case in cases):
-        raise UnusableTestsError("every expected output is empty: a program that does nothing would be right")
+        raise UnusableTestsError("every expected output is empty")
     return StdinCases(cases)
 
 
@@ -100,11 +96,11 @@ def _lines(value: Any) -> str:
 def _call(pair: Pair, number: int) -> Call:
     given, wanted = pair.input, pair.output
     if isinstance(given, str):
-        given = [_value(line, f"line of test {number}'s input") for line in given.split("\n") if line.strip()]
-        wanted = _value(wanted, f"output of test {number}") if isinstance(wanted, str) else wanted
+        given = [_value(line, number) for line in given.split("\n") if line.strip()]
+        wanted = _value(wanted, number) if isinstance(wanted, str) else wanted
     arguments = sequence(given)
     if arguments is None:
-        raise UnusableTestsError(f"the input of test {number} is {given!r:.60}, not a list of arguments")
+        raise UnusableTestsError(f"test {number}: {given!r:.60} is no list of arguments")
     accepted = [wanted]
     if pair.wrapped:
         arguments = [_integer_keys(argument) for argument in arguments]
@@ -114,11 +110,11 @@ def _call(pair: Pair, number: int) -> Call:
     return Call(tuple(arguments), tuple(accepted))
 
 
-def _value(text: str, what: str) -> Any:
+def _value(text: str, number: int) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnusableTestsError(f"the {what} is {text[:60]!r}, which is no JSON value") from error
+        raise UnusableTestsError(f"test {number}: {text[:60]!r} is no JSON") from error
 
 
 def _integer_keys(value: Any) -> Any:

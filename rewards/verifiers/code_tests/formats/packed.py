@@ -25,16 +25,10 @@ def unpacked(value: Any, where: str) -> Any:
     if not isinstance(value, str):
         return value
     text = value.lstrip()
-    if not text:
-        raise UnusableTestsError(f"{where} is an empty text: the row has no tests")
     try:
-        return _json(text) if text[0] in '[{"' else _json(_decompressed(text))
-    except RecursionError:
-        raise UnusableTestsError(f"{where} is nested too deep to be read") from None
-    except (ValueError, zlib.error, EOFError, pickle.UnpicklingError) as error:
-        raise UnusableTestsError(
-            f"{where} begins with {text[:30]!r}, which is neither JSON nor base64 of compressed JSON: {error}"
-        ) from error
+        return _json(text) if text[:1] in tuple('[{"') else _json(_decompressed(text))
+    except (ValueError, zlib.error, EOFError, pickle.UnpicklingError, RecursionError) as error:
+        raise UnusableTestsError(f"{where} is neither JSON nor compressed JSON, {text[:30]!r}: {error}") from error
 
 
 def sequence(value: Any) -> list[Any] | None:
@@ -76,4 +70,4 @@ class _TextUnpickler(pickle.Unpickler):
     """Reads pickled texts, which name no class or function; a pickle that does could run anything and is refused."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"it is a pickle that loads {module}.{name}")
+        raise pickle.UnpicklingError(f"a pickle loads {module}.{name}")

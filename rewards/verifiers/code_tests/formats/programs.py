@@ -12,7 +12,7 @@ from evenkeel.rewards.verifiers.code_tests.kinds import TestProgram, UnusableTes
 def asserts(statements: Sequence[Any], row: Mapping[str, Any]) -> TestProgram:
     """MBPP's ``test_list``, each statement one test, with ``test_imports`` and ``test_setup_code`` before them."""
     if not statements or not all(isinstance(statement, str) for statement in statements):
-        raise UnusableTestsError(f"the asserts are {statements!r:.80}, not one or more statements")
+        raise UnusableTestsError(f"the asserts are {statements!r:.80}")
     for number, statement in enumerate(statements):
         if "assert" not in _parsed(statement, f"assert {number}"):
             raise UnusableTestsError(f"test {number} is {statement[:60]!r}, which asserts nothing")
@@ -28,39 +28,35 @@ def whole_test(row: Mapping[str, Any]) -> TestProgram:
     if "check(" in names:
         entry_point = row.get("entry_point")
         if not isinstance(entry_point, str) or not _is_entry_point(entry_point):
-            raise UnusableTestsError(
-                f"test defines check(candidate), but entry_point is {entry_point!r:.60} and not the name of a function"
-            )
+            raise UnusableTestsError(f"entry_point = {entry_point!r:.60} names no function for check(candidate)")
         return TestProgram("check", (source,), entry_point, preamble=_preamble(row, entry_point))
     if any(name.lower().startswith("test") for name in names):
         return pytest_functions(source)
     if "assert" not in names:
-        raise UnusableTestsError("test defines no check(candidate) and no test function, and asserts nothing")
+        raise UnusableTestsError("test asserts nothing")
     return TestProgram("asserts", (source,), setup=text_of(row, "test_setup_code"))
 
 
 def functional(row: Mapping[str, Any]) -> TestProgram:
     """rLLM's LeetCode rows: a ``check(candidate)`` and, after it, the call that names what is checked."""
     source = text_of(row, "functional")
-    if "check(" not in _parsed(source, "functional") or row.get("entry_point"):
-        return whole_test({**row, "test": source}) if row.get("entry_point") else source_text(source)
+    if row.get("entry_point"):
+        return whole_test({**row, "test": source})
+    if "check(" not in _parsed(source, "functional"):
+        return source_text(source)
     tree = ast.parse(source)
     calls = [node for node in tree.body if _is_call_of_check(node)]
     checked = {ast.unparse(call.value.args[0]) for call in calls}  # type: ignore[attr-defined]
     if len(checked) != 1 or not _is_entry_point(entry_point := checked.pop()):
-        raise UnusableTestsError(
-            "functional defines check(candidate), but does not call it with one function, as check(Solution().f) does; "
-            "map entry_point too"
-        )
+        raise UnusableTestsError("functional calls check(candidate) with no function. Map entry_point too")
     tree.body = [node for node in tree.body if node not in calls]
     return TestProgram("check", (ast.unparse(tree),), entry_point, preamble=_preamble(row, entry_point))
 
 
 def pytest_functions(source: str) -> TestProgram:
     """KodCode's ``test_code``: functions ``test_…`` that import from ``solution``."""
-    names = _parsed(source, "test_code")
-    if not any(name.lower().startswith("test") for name in names):
-        raise UnusableTestsError("the tests define no function whose name begins with test")
+    if not any(name.lower().startswith("test") for name in _parsed(source, "test_code")):
+        raise UnusableTestsError("test_code defines no test_…")
     return TestProgram("pytest", (source,))
 
 
@@ -70,7 +66,7 @@ def source_text(text: str) -> TestProgram:
     if any(name.lower().startswith("test") for name in names):
         return pytest_functions(text)
     if "check(" in names:
-        raise UnusableTestsError("check(candidate) alone does not say which function it checks; map entry_point too")
+        raise UnusableTestsError("check(candidate) without its function. Map entry_point too")
     return asserts([text], {})
 
 

@@ -202,7 +202,7 @@ class Remote:
         iterator: Any = _ask(self, "__iter__")
         if iterator is not self and self._provenance not in ("name", "made"):
             if self._iterated:
-                raise TypeError("an object of the answer's own is iterated twice, perhaps with two contents")
+                raise TypeError("an object of the answer's own is iterated twice")
             vars(self)["_iterated"] = True
         return iterator  # type: ignore[no-any-return]
 
@@ -272,7 +272,7 @@ def _guarded(operation: str) -> Callable[..., Any]:
             return _plain_operation(operation, value, *operands)
         if self._provenance == "made" or (operands and all(isinstance(operand, Remote) for operand in operands)):
             return _ask(self, operation, *operands)
-        raise TypeError(f"{operation} of an object of the answer's own, which is not a plain value")
+        raise TypeError(f"{operation} of an object that is no plain value")
 
     return method
 

@@ -236,16 +236,19 @@ def test_format(reference: Any, kind: type, right: str, wrong: str) -> None:
 @pytest.mark.parametrize(
     ("reference", "says"),
     [
-        ("hello", "neither JSON nor base64"),
-        ({"question": "?", "answer": "42"}, "fields are question, answer"),
+        ("hello", "neither JSON nor compressed"),
+        ({"question": "?", "answer": "42"}, "question, answer"),
         ({"inputs": ["1"], "outputs": []}, "1 and 0"),
-        ({"inputs": ["1", "2"], "outputs": ["", "\n"]}, "does nothing would be right"),
-        ([{"input": "1", "output": "1", "testtype": "functional"}, {**STDIN[0], "testtype": "stdin"}], "one kind"),
+        ({"inputs": ["1", "2"], "outputs": ["", "\n"]}, "output is empty"),
+        (
+            [{"input": "1", "output": "1", "testtype": "functional"}, {**STDIN[0], "testtype": "stdin"}],
+            "some for a function",
+        ),
         ({"verification_info": {"language": "cpp", "test_cases": STDIN}}, "'cpp'"),
-        ({"private_test_cases": base64.b64encode(b"junk").decode()}, "neither JSON nor base64"),
+        ({"private_test_cases": base64.b64encode(b"junk").decode()}, "neither JSON nor compressed"),
         ({"private_test_cases": base64.b64encode(zlib.compress(pickle.dumps(print))).decode()}, "builtins.print"),
         ({"test_list": ["add(1, 2)"]}, "asserts nothing"),
-        ({"test": "def check(candidate): assert candidate(1)", "entry_point": "os.system('x')"}, "not the name"),
+        ({"test": "def check(candidate): assert candidate(1)", "entry_point": "os.system('x')"}, "names no function"),
         ({"test_list": ["assert 1 == 1"]}, "nothing of the answer"),
         ({"test_list": ["import not_there\nassert not_there.f(g(1))"]}, "not installed"),
         (
