@@ -1,12 +1,11 @@
-"""Verdicts made wrong on purpose: what training is told of a verifier's judgement, with errors of known rates.
+"""Verdicts made wrong on purpose, with errors of known rates that training alone sees.
 
     rewards:
       - verifier: countdown
         noise: {false_positive: 0.05, false_negative: 0.15, kind: random}
 
-Whether the verdict on a completion is turned round is a function of what the completion is, never of a stream of random
-numbers: the same on any number of processes and after a resume. Errors are nested: what is turned round at 5 % is at
-15 %.
+An error is a function of the completion, never of a stream of random numbers: the same on any number of processes and
+after a resume. Errors are nested: what is turned round at 5 % is at 15 %.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ class RewardNoise(BaseModel):
     """Errors of the verdicts that training sees; held-out verdicts and correctness columns stay true.
 
     Both rates 1 invert the reward. Rates that sum to 1 are a reward drawn whatever the answer: 0.5 and 0.5 toss a coin
-    (the random rewards of arXiv 2506.10947). Unjudged rows stay unjudged.
+    (the random rewards of arXiv 2506.10947). Unscored rows stay unscored.
 
     Raises:
         pydantic.ValidationError: both rates 0, a rate outside 0 … 1, or a ``matching`` that is no regular expression.
@@ -63,7 +62,7 @@ class RewardNoise(BaseModel):
         return self
 
 
-def told_right(
+def noisily_right(
     noise: RewardNoise,
     right: bool,
     *,
@@ -73,7 +72,7 @@ def told_right(
     completion: str,
     answer: str | None,
 ) -> bool:
-    """Whether training is told that a completion is right: ``right ≠ (u < rate)``, with u uniform on [0, 1).
+    """Whether a completion counts as right in training: ``right ≠ (u < rate)``, with u uniform on [0, 1).
 
     ``u`` is made of the reward's label, and
 

@@ -47,11 +47,7 @@ GENERATORS: dict[str, Callable[..., list[dict[str, Any]]]] = {
 """Datasets made on the spot, by the name that ``data.<part>.generator`` gives."""
 
 
-class VerifierError(PartError):
-    """A verifier that cannot be found or built; the message says what to write instead."""
-
-
-VERIFIER_KIND = Kind("verifier", lambda: VERIFIERS, VerifierError)
+VERIFIER_KIND = Kind("verifier", lambda: VERIFIERS)
 
 
 class FunctionVerifier(Verifier):
@@ -73,37 +69,33 @@ def build_verifier(spec: PartSpec) -> Verifier:
     that is itself a `Verifier` is written like one and built first.
 
     Raises:
-        VerifierError: unknown name (with the nearest), a name offered twice, failing import; unknown, missing,
-            ill-typed or infinite options.
+        PartError: unknown name (with the nearest), failing import; unknown, missing or ill-typed options.
     """
     found = VERIFIER_KIND.find(spec)
     target = found.target
-    if not callable(target):
-        what = f"verifier {found.label!r} is neither a Verifier class nor a function. Write one, or a verifier's name."
-        raise VerifierError(what, code="not-a-verifier")
     if isinstance(target, Verifier):
         if found.options:
             kind = f"{type(target).__module__}:{type(target).__qualname__}"
             what = f"verifier {found.label!r} is built already and takes no {', '.join(found.options)}. Name {kind}."
-            raise VerifierError(what, code="options-of-a-built-verifier")
+            raise PartError(what, code="options-of-a-built-verifier")
         return target
+    if not callable(target) or (isinstance(target, type) and not issubclass(target, Verifier)):
+        what = f"verifier {found.label!r} is neither a subclass of evenkeel.rewards.Verifier nor a function."
+        raise PartError(what, code="not-a-verifier")
     if not isinstance(target, type):
         options = VERIFIER_KIND.checked_options(found, _options_of_function(found), target)
         return FunctionVerifier(partial(target, **options) if options else target)
-    if not issubclass(target, Verifier):
-        what = f"verifier {found.label!r} is not a subclass of evenkeel.rewards.verifier.Verifier. Derive it from that."
-        raise VerifierError(what, code="not-a-verifier")
     parameters = inspect.signature(target).parameters.values()
     options = VERIFIER_KIND.checked_options(found, parameters, target, {Verifier: build_verifier})
     try:
-        built = target(**options)
+        built: Verifier = target(**options)
     except ValueError as error:
-        raise VerifierError(f"verifier {found.label!r}: {error}", code="option-not-accepted") from error
+        raise PartError(f"verifier {found.label!r}: {error}", code="option-not-accepted") from error
     except Exception as error:
         if not is_users(target):
             raise
         what = f"verifier {found.label!r} cannot be made: {type(error).__name__}: {error}"
-        raise VerifierError(what, code="failed-constructor") from error
+        raise PartError(what, code="failed-constructor") from error
     if is_users(target):
         ORIGINS[id(built)] = built, (partial(target, **options), ())
     return built
@@ -116,6 +108,5 @@ def _options_of_function(found: Found) -> list[inspect.Parameter]:
         parameters = []
     if [each.name for each in parameters[:2]] != ["completion", "reference"]:
         what = f"verifier {found.label!r} is not called with (completion, reference)."
-        instead = "Write def verifier(completion, reference, *, …)."
-        raise VerifierError(f"{what} {instead}", code="wrong-signature")
+        raise PartError(f"{what} Write def verifier(completion, reference, *, …).", code="wrong-signature")
     return parameters[2:]

@@ -17,43 +17,41 @@ OWN_BATCH = 64
 
 
 def unusable_references(verifier: Verifier, references: Iterable[Any]) -> dict[int, str]:
-    """Why the verifier cannot use a reference, by its row; empty where it can use them all."""
-    references = list(references)
-    verifier = bounded(verifier)
-    if isinstance(verifier, UserVerifier):
-        return _unusable_of_users(verifier, references)
-    return _unusable(verifier, references)
+    """Why the verifier cannot use a reference, by its row; empty where it can use them all.
 
-
-def _unusable_of_users(verifier: UserVerifier, references: list[Any]) -> dict[int, str]:
-    """Batch by batch, each with the verifier's time for one; the first in which it runs out of it is the last."""
+    A user's own is asked in batches, each with its time for one; the first in which it runs out of it is the last.
+    """
+    references, verifier = list(references), bounded(verifier)
+    size = OWN_BATCH if isinstance(verifier, UserVerifier) else max(len(references), 1)
     found: dict[int, str] = {}
-    for first in range(0, len(references), OWN_BATCH):
-        problems = _unusable(verifier, references[first : first + OWN_BATCH])
-        found |= {first + place: problem for place, problem in problems.items()}
-        if any("timeout_s" in problem for problem in problems.values()):
+    for first in range(0, len(references), size):
+        problems = _problems(verifier, references[first : first + size])
+        found |= {first + row: problem for row, problem in enumerate(problems) if problem}
+        if isinstance(verifier, UserVerifier) and any("timeout_s" in problem for problem in problems):
             break
     return found
 
 
-def _unusable(verifier: Verifier, references: list[Any]) -> dict[int, str]:
+def _problems(verifier: Verifier, references: list[Any]) -> list[str]:
     golds = [_written(verifier.gold_completion, reference) for reference in references]
     wrongs = [_written(verifier.wrong_completion, reference) for reference in references]
     empty = verifier.judge_all([""] * len(references), references)
-    of_golds, of_wrongs = (_judged(verifier, completions, references) for completions in (golds, wrongs))
-    problems = {row: _problem(verifier, golds[row], empty[row], of_golds.get(row)) for row in range(len(references))}
-    for row, problem in problems.items():
-        if not problem and row not in of_golds and (why := verifier.unanswerable(references[row])):
-            problems[row] = f"nobody can earn it: {why}"
-        elif not problem and row in of_wrongs:
-            problems[row] = _problem_with_wrong(verifier, wrongs[row], of_wrongs[row])
-    return {row: problem for row, problem in problems.items() if problem}
+    of_golds, of_wrongs = (_verdicts(verifier, completions, references) for completions in (golds, wrongs))
+    problems = []
+    for row, reference in enumerate(references):
+        problem = _problem(verifier, golds[row], empty[row], of_golds.get(row))
+        if not problem and row not in of_golds and (why := verifier.unanswerable(reference)):
+            problem = f"nobody can earn it: {why}"
+        elif not problem and (wrong := of_wrongs.get(row)) and (wrong.score is None or _is_full(verifier, wrong)):
+            problem = f"a plain wrong answer, {wrongs[row]!r:.80}, scores {wrong.score}: {wrong.reason}"
+        problems.append(problem)
+    return problems
 
 
-def _judged(verifier: Verifier, completions: list[Any], references: list[Any]) -> dict[int, Verdict]:
+def _verdicts(verifier: Verifier, completions: list[Any], references: list[Any]) -> dict[int, Verdict]:
     rows = [row for row, completion in enumerate(completions) if isinstance(completion, str)]
-    judged = verifier.judge_all([completions[row] for row in rows], [references[row] for row in rows])
-    return dict(zip(rows, judged, strict=True))
+    verdicts = verifier.judge_all([completions[row] for row in rows], [references[row] for row in rows])
+    return dict(zip(rows, verdicts, strict=True))
 
 
 def check_rewards(
@@ -75,7 +73,7 @@ def check_rewards(
     names them; more are refused.
 
     Args:
-        tasks: label → the one task whose rows it judges; ``None`` = all rows.
+        tasks: label → the one task whose rows it scores; ``None`` = all rows.
         row_tasks: the rows' tasks; ``None`` = they have none.
         only_measure: labels of those with weight 0: what they cannot use is named, and trained by the others.
     """
@@ -84,33 +82,28 @@ def check_rewards(
     for label, verifier in verifiers.items():
         if isinstance(verifier, EnvironmentReward):
             continue
-        judged = [row for row, task in enumerate(of_rows) if tasks[label] in (None, task)]
-        mine = [references[row] for row in judged]
+        own = [row for row, task in enumerate(of_rows) if tasks[label] in (None, task)]
+        mine = [references[row] for row in own]
         for tried in (bounded(verifier), getattr(verifier, "verifier", None)):  # also one that another pays by length
             if isinstance(tried, UserVerifier) and (problem := trial_problem(tried, mine)):
                 raise Refusal(f"{source}, {label}: {problem}", code="unusable-verifier")
-        problems = {judged[place]: problem for place, problem in unusable_references(verifier, mine).items()}
-        usable = [row for row in judged if row not in problems]
-        said = zip(usable, verifier.reference_remarks([references[row] for row in usable]), strict=True)
-        remarks = {row: f"{references[row]!r:.80}: {remark}" for row, remark in said if remark}
-        if label not in only_measure:
-            left_out |= problems.keys()
+        problems = {own[place]: problem for place, problem in unusable_references(verifier, mine).items()}
+        usable = [row for row in own if row not in problems]
+        notes = zip(usable, verifier.reference_remarks([references[row] for row in usable]), strict=True)
+        remarks = {row: f"{references[row]!r:.80}: {remark}" for row, remark in notes if remark}
+        left_out |= set() if label in only_measure else problems.keys()
         if len(left_out) > max_unusable:
-            raise _refusal(problems, f"{source}, {label}")
+            raise Refusal(
+                f"{source}, {label}: unusable references in {_named(problems)}\nMap data.…columns.reference, or raise "
+                "data.max_unusable.",
+                code="unusable-reference",
+            )
         if problems:
             what = "not measured" if label in only_measure else "left out"
             logger.warning("%s, %s: %s %s", source, label, what, _named(problems))
         if remarks:
             logger.warning("%s, %s: usable, but to be looked at: %s", source, label, _named(remarks))
     return [row for row in range(len(references)) if row not in left_out]
-
-
-def _refusal(problems: Mapping[int, str], source: str) -> Refusal:
-    return Refusal(
-        f"{source}: the verifier cannot use the reference of {_named(problems)}\nMap the right columns in "
-        "data.…columns.reference, or write in data.max_unusable how many rows may be left out.",
-        code="unusable-reference",
-    )
 
 
 def _named(problems: Mapping[int, str]) -> str:
@@ -126,6 +119,10 @@ def _written(completion: Callable[[Any], str | None], reference: Any) -> Any:
         return error
 
 
+def _is_full(verifier: Verifier, verdict: Verdict) -> bool:
+    return verdict.score is not None and verdict.score >= verifier.full_score
+
+
 def _problem(verifier: Verifier, gold: Any, empty: Verdict, verdict: Verdict | None) -> str:
     if empty.score is None:
         return f"unscored: {empty.reason}"
@@ -133,17 +130,6 @@ def _problem(verifier: Verifier, gold: Any, empty: Verdict, verdict: Verdict | N
         return f"its own answer cannot be written down: {type(gold).__name__}: {gold}"
     if verdict is None:
         return ""
-    if verdict.score is None:
-        return f"its own answer is unscored: {verdict.reason}"
-    if not verdict.score >= verifier.full_score:
+    if not _is_full(verifier, verdict):
         return f"its own answer scores {verdict.score} instead of {verifier.full_score}: {verdict.reason}"
-    problem = score_problem(verdict.score)
-    return f"its own answer: {problem}" if problem else ""
-
-
-def _problem_with_wrong(verifier: Verifier, wrong: str, verdict: Verdict) -> str:
-    if verdict.score is None:
-        return f"a plain wrong answer, {wrong!r:.80}, is unscored: {verdict.reason}"
-    if verdict.score >= verifier.full_score:
-        return f"a plain wrong answer, {wrong!r:.80}, scores {verdict.score} too: {verdict.reason}"
-    return ""
+    return score_problem(verdict.score or 0.0)

@@ -5,7 +5,6 @@ checked when a part is built, long before a model is loaded.
 """
 
 import inspect
-import math
 import pkgutil
 import re
 import sys
@@ -67,12 +66,10 @@ class Kind:
     Attributes:
         name: as users know it, e.g. ``advantage``.
         built_in: returns name → part; called when a name is looked up.
-        error: what is raised.
     """
 
     name: str
     built_in: Callable[[], Mapping[str, Any]]
-    error: type[Refusal] = PartError
 
     def find(self, spec: Any) -> Found:
         """What ``spec`` names, with its options.
@@ -80,23 +77,16 @@ class Kind:
         Raises:
             PartError: no name, an unknown name (with the nearest), or a failing import.
         """
-        options: dict[str, Any] = {}
-        if isinstance(spec, Mapping):
-            options = dict(spec)
-            if "name" not in options:
-                raise self.error(
-                    f"{self.name}: {options} has no name. Write {{name: …, option: …}}.",
-                    code="part-without-name",
-                )
-            spec = options.pop("name")
-        if isinstance(spec, str):
-            return Found(spec, self._named(spec), options)
-        if callable(spec):
-            return Found(getattr(spec, "__name__", type(spec).__name__), spec, options)
-        raise self.error(
-            f"{self.name}: {spec!r:.80} names none. Write a name, package.module:attribute or {{name: …, option: …}}.",
-            code="part-without-name",
+        options = dict(spec) if isinstance(spec, Mapping) else {}
+        named = options.pop("name", None) if isinstance(spec, Mapping) else spec
+        if isinstance(named, str):
+            return Found(named, self._named(named), options)
+        if callable(named):
+            return Found(getattr(named, "__name__", type(named).__name__), named, options)
+        what = (
+            f"{self.name}: {spec!r:.80} has no name. Write a name, package.module:attribute or {{name: …, option: …}}."
         )
+        raise PartError(what, code="part-without-name")
 
     def _named(self, name: str) -> Any:
         if ":" in name:
@@ -104,8 +94,9 @@ class Kind:
         parts = self.built_in()
         if name not in parts:
             hint = suggest(name, parts, f"Names: {', '.join(sorted(parts))}.")
-            what = f"{self.name} {name!r} is not known. {hint} One of your own is package.module:attribute."
-            raise self.error(what, code="unknown-name")
+            raise PartError(
+                f"There is no {self.name} {name!r}. {hint} Your own: module:attribute.", code="unknown-name"
+            )
         return parts[name]
 
     def _imported(self, path: str) -> Any:
@@ -115,11 +106,8 @@ class Kind:
         try:
             found = pkgutil.resolve_name(path)
         except Exception as error:  # the user's module may raise anything while it is imported
-            raise self.error(
-                f"{self.name} {path!r} cannot be imported: {type(error).__name__}: {error}. "
-                "Write package.module:attribute, of what is installed, in this folder or in PYTHONPATH.",
-                code="failed-import",
-            ) from error
+            what = f"{self.name} {path!r} cannot be imported: {type(error).__name__}: {error}."
+            raise PartError(f"{what} Write package.module:attribute.", code="failed-import") from error
         if callable(found):
             self._check_owner(path, _module_of(found))
             ORIGINS[id(found)] = found, (pkgutil.resolve_name, (path,))
@@ -128,10 +116,8 @@ class Kind:
     def _check_owner(self, path: str, module: str) -> None:
         """Refuse what Python itself brings, before it is imported and before it is called."""
         if is_of_python(module):
-            raise self.error(
-                f"{self.name} {path!r} belongs to Python's standard library: it is not called. Name one of your own.",
-                code="standard-library",
-            )
+            what = f"{self.name} {path!r} is of Python's standard library, which is not called. Name one of your own."
+            raise PartError(what, code="standard-library")
 
     def check_returned(self, found: Found, called: Any, accepts: Callable[[Any], bool], example: str) -> None:
         """Refuse a ``module:attribute`` that is not a function of this kind, which its annotation tells before a call.
@@ -145,10 +131,8 @@ class Kind:
             return
         if inspect.isfunction(called) and accepts(self._hints(found.label, called).get("return")):
             return
-        raise self.error(
-            f"{self.name} {found.label!r} is not annotated with what it has to return. Write {example}.",
-            code="wrong-signature",
-        )
+        what = f"{self.name} {found.label!r} is not annotated with its result. Write {example}."
+        raise PartError(what, code="wrong-signature")
 
     def checked_options(
         self,
@@ -164,7 +148,7 @@ class Kind:
             build: annotation → how an option of that type is made of what a user writes (a part inside a part).
 
         Raises:
-            PartError: an option that is unknown (with the nearest), missing, ill-typed or no finite number.
+            PartError: an option that is unknown (with the nearest), missing or not of its type.
         """
         accepted = {parameter.name: parameter for parameter in parameters}
         self._check_named(found, accepted)
@@ -177,31 +161,23 @@ class Kind:
         for name in found.options:
             if name not in accepted:
                 hint = suggest(name, accepted, f"Its options: {', '.join(accepted) or 'none'}.")
-                raise self.error(f"{self.name} {found.label!r} has no option {name!r}. {hint}", code="unknown-option")
+                raise PartError(f"{self.name} {found.label!r} has no option {name!r}. {hint}", code="unknown-option")
         missing = [name for name, p in accepted.items() if p.default is p.empty and name not in found.options]
         if missing:
-            given = [f"{name}: {value!r}" for name, value in found.options.items()]
-            example = ", ".join([*given, *(f"{name}: …" for name in missing)])
-            raise self.error(
-                f"{self.name} {found.label!r} needs {', '.join(missing)}. Write {{name: {found.label}, {example}}}.",
-                code="missing-option",
-            )
+            what = f"{self.name} {found.label!r} needs {', '.join(missing)}."
+            example = ", ".join(f"{name}: …" for name in (*found.options, *missing))
+            raise PartError(f"{what} Write {{name: {found.label}, {example}}}.", code="missing-option")
 
     def _hints(self, label: str, function: Callable[..., Any]) -> dict[str, Any]:
         try:
             return typing.get_type_hints(function, include_extras=True)
         except NameError as error:
-            raise self.error(
-                f"{self.name} {label!r}: {error} in its annotations. Import it outside of TYPE_CHECKING.",
-                code="unresolved-annotation",
-            ) from error
+            what = f"{self.name} {label!r}: {error} in its annotations. Import it outside of TYPE_CHECKING."
+            raise PartError(what, code="unresolved-annotation") from error
 
     def _option(
         self, label: str, name: str, value: Any, hints: Mapping[str, Any], build: Mapping[Any, Callable[[Any], Any]]
     ) -> Any:
-        if fault := _not_finite(value, name):
-            what = f"{self.name} {label!r}: option {fault} is not a finite number. Write one."
-            raise self.error(what, code="finite-number")
         if name not in hints:
             return value
         if hints[name] in build:
@@ -211,7 +187,7 @@ class Kind:
         except ValidationError as error:
             problem = error.errors()[0]["msg"]
             what = f"{self.name} {label!r}: option {name} = {value!r} is not accepted: {problem}."
-            raise self.error(what, code="option-not-accepted") from error
+            raise PartError(what, code="option-not-accepted") from error
 
 
 def is_of_python(name: str) -> bool:
@@ -224,16 +200,3 @@ def _module_of(target: Any) -> str:
     while isinstance(target, partial):
         target = target.func
     return getattr(target, "__module__", None) or type(target).__module__
-
-
-def _not_finite(value: Any, path: str) -> str:
-    """``path = value`` of the first infinite or undefined number in ``value``; empty where there is none."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"{path} = {value}"
-    if isinstance(value, Mapping):
-        inside = ((item, f"{path}.{key}") for key, item in value.items())
-    elif isinstance(value, list | tuple):
-        inside = ((item, f"{path}[{index}]") for index, item in enumerate(value))
-    else:
-        return ""
-    return next((fault for item, where in inside if (fault := _not_finite(item, where))), "")

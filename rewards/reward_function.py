@@ -1,22 +1,21 @@
 """The adapter that makes TRL reward functions of verifiers.
 
-TRL leaves a row out only if *every* reward function returns ``None`` for it; one that is unjudged by one function and
-scored by another would be trained on part of its reward. So the functions of a run judge together, as a
-`RewardFunctionGroup`: a row that one of them cannot judge is unjudged by all, unless that one has weight 0. A row
-belongs to at most one task; a function of another task returns ``None`` for it, which TRL leaves out of the sum.
+TRL leaves a row out only if *every* reward function returns ``None`` for it; one that is scored by only some of them
+would be trained on part of its reward. So the functions of a run are a `RewardFunctionGroup`: a row that one of them
+cannot score is unscored by all, unless that one has weight 0. A row belongs to at most one task; a function of another
+task returns ``None`` for it, which TRL leaves out of the sum.
 """
 
 import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import Any
 
 from evenkeel.rewards.environments.row_environment import RowEnvironment, by_turn
 from evenkeel.rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
-from evenkeel.rewards.noise import RewardNoise, told_right
+from evenkeel.rewards.noise import RewardNoise, noisily_right
 from evenkeel.rewards.user_verifiers import bounded
 from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
@@ -30,33 +29,31 @@ LogMetric = Callable[[str, float], None]
 
 
 class RewardFunction:
-    """A verifier as TRL calls reward functions: one score per completion, ``None`` = unjudged or of another task.
+    """A verifier as TRL calls reward functions: one score per completion, ``None`` = unscored or of another task.
 
-    The rows' ``reference`` column is what each completion is judged against. Where TRL offers the hooks it logs the
+    The rows' ``reference`` column is what each completion is scored against. Where TRL offers the hooks it logs the
     columns ``<name>/answer`` (of a verifier that reads the reference) and ``<name>/reason`` of the completions table,
-    and per batch, under ``verifier/<name>/``: ``accuracy`` (share of judged completions with the full score),
+    and per batch, under ``verifier/<name>/``: ``accuracy`` (share of scored completions with the full score),
     ``frac_unjudged``, ``frac_killed`` (cut off at a limit), ``time_p50_s`` and ``time_p99_s`` (wall time of one
-    judgement). TRL itself logs ``rewards/<name>/mean``.
+    verdict). TRL itself logs ``rewards/<name>/mean``.
 
-    With `RewardNoise` the scores are what training is told, wherever the caller hands over ``row_key``, as training
-    does and an evaluation does not. All of the above stays true, and so does the column ``correct``; what is told of
-    it is the column ``noisy_correct``. Logged too are the column ``<name>/flipped`` and
-    ``verifier/<name>/false_positive`` and ``false_negative``: the share of its wrong and of its right completions
-    whose verdict was turned round.
+    With `RewardNoise` the scores are noisy wherever the caller hands over ``row_key``, as training does and an
+    evaluation does not. All of the above stays true, and so does the column ``correct``; its noisy version is the
+    column ``noisy_correct``.
 
-    Of a conversation with tools the last message of the policy is judged. Where an environment failed its row is
-    unjudged; ``environment/frac_failed``, ``turns`` and ``calls`` are logged, the column ``environment/failure``, and
+    Of a conversation with tools the last message of the policy is scored. Where an environment failed its row is
+    unscored; ``environment/frac_failed``, ``turns`` and ``calls`` are logged, the column ``environment/failure``, and
     what `by_turn` finds.
 
     Args:
-        verifier: judges each completion. One that raises leaves its row unjudged, with the exception as the reason: a
+        verifier: scores each completion. One that raises leaves its row unscored, with the exception as the reason: a
             malformed row must not end a long run. A user's own is bounded in time too (`rewards.user_verifiers`).
         name: names its metrics.
-        task: judges only the rows whose ``task`` column is this; ``None`` = all rows.
+        task: scores only the rows whose ``task`` column is this; ``None`` = all rows.
         prefilled_thought: the chat template's generation prompt ends with ``<think>``. TRL hands over the completion
             without it; the verifier sees it. A prompt that is plain text is looked at itself.
-        noise: errors of the verdicts that training is told; ``None`` = none.
-        only_measures: it has weight 0, so that what it cannot judge is trained by what the others say.
+        noise: simulated errors of the verdicts, in training only; ``None`` = none.
+        only_measures: it has weight 0, so that a row that it cannot score is trained by what the others say.
     """
 
     def __init__(
@@ -74,7 +71,6 @@ class RewardFunction:
         self.only_measures = only_measures
         self._bounded = bounded(verifier)
         self.task = task
-        self._said_above = False
         self.prefilled_thought = prefilled_thought
         self.__name__ = name
         self.group = RewardFunctionGroup([self])
@@ -94,34 +90,27 @@ class RewardFunction:
         **_: Any,
     ) -> list[float | None]:
         batch = Batch(prompts, completions, reference, completion_ids, task, environments, row_key)
-        judgement = self.group.judgement(batch)
-        verdicts, told = judgement.verdicts[self.__name__], judgement.told[self.__name__]
-        is_noisy = row_key is not None and self.noise is not None
-        is_first = self is self.group.functions[0]  # which says what is said of a row once
+        found = self.group.verdicts(batch)
+        verdicts = found.of_functions[self.__name__]
+        is_first = self is self.group.functions[0]  # which logs what belongs to a row once
         if log_extra is not None:
             if self.verifier.reads_reference:
                 log_extra(f"{self.__name__}/answer", [verdict and verdict.answer for verdict in verdicts])
             log_extra(f"{self.__name__}/reason", [verdict and verdict.reason for verdict in verdicts])
-            if is_noisy:
-                flips = [verdict and self.is_right(verdict) != now for verdict, now in zip(verdicts, told, strict=True)]
-                log_extra(f"{self.__name__}/flipped", flips)
             if is_first:
-                log_extra("correct", judgement.correct)
-                if row_key is not None and self.group.is_noisy:
-                    log_extra("noisy_correct", judgement.told_correct)
+                log_extra("correct", found.correct)
+                if found.noisy_correct is not None:
+                    log_extra("noisy_correct", found.noisy_correct)
         if log_metric is not None:
             self._log([verdict for verdict in verdicts if verdict is not None], log_metric)
-            if is_noisy:
-                self._log_flips(verdicts, told, log_metric)
-            if is_first:
-                for correct in judgement.correct:
-                    if correct is not None:
-                        log_metric("verifier/accuracy", float(correct))
+            for correct in found.correct if is_first else ():
+                if correct is not None:
+                    log_metric("verifier/accuracy", float(correct))
         if is_first and any(isinstance(each, RowEnvironment) for each in environments or ()):
             _log_environments(environments or (), completions, log_extra, log_metric)
         return [
-            None if verdict is None or unjudged else self._told_score(verdict, now)
-            for verdict, now, unjudged in zip(verdicts, told, judgement.unjudged, strict=True)
+            None if verdict is None or unscored else self._score(batch, row, verdict)
+            for row, (verdict, unscored) in enumerate(zip(verdicts, found.unscored, strict=True))
         ]
 
     @property
@@ -129,11 +118,11 @@ class RewardFunction:
         """Whether training has to hand over ``row_key``: a number for each sample of a run."""
         return self.noise is not None
 
-    def judged(self, batch: "Batch") -> list[Verdict | None]:
+    def verdicts(self, batch: "Batch") -> list[Verdict | None]:
         """This verifier's verdict on each row, ``None`` where the row is of another task."""
         tasks = batch.tasks or [None] * len(batch.completions)
         mine = [row for row, task in enumerate(tasks) if self.task is None or task == self.task]
-        texts = [self._text(batch.prompts[row], batch.completions[row]) for row in mine]
+        texts = [self._text(batch, row) for row in mine]
         references = [batch.references[row] for row in mine]
         if isinstance(self.verifier, EnvironmentReward) and batch.environments is not None:
             found = self.verifier.of([batch.environments[row] for row in mine])
@@ -147,42 +136,30 @@ class RewardFunction:
             verdicts[row] = _recordable(verdict)
         return verdicts
 
-    def told(self, batch: "Batch", verdicts: Sequence[Verdict | None]) -> list[bool | None]:
-        """Whether each row is right as training is told, by the verdict and its noise; ``None`` = not judged."""
-        right = [None if verdict is None else self.is_right(verdict) for verdict in verdicts]
-        if self.noise is None or batch.row_keys is None:
-            return right
-        return [
-            truth
-            if truth is None or verdict is None
-            else told_right(
-                self.noise,
-                truth,
-                label=self.__name__,
-                row_key=batch.row_keys[row],
-                problem=[batch.prompts[row], batch.references[row]],
-                completion=self._text(batch.prompts[row], batch.completions[row]),
-                answer=verdict.answer,
-            )
-            for row, (truth, verdict) in enumerate(zip(right, verdicts, strict=True))
-        ]
-
-    def _told_score(self, verdict: Verdict, told: bool | None) -> float | None:
-        if self.noise is None or told == self.is_right(verdict):
-            return verdict.score
-        return self.verifier.full_score if told else self.noise.wrong_score
-
-    def _log_flips(
-        self, verdicts: Sequence[Verdict | None], told: Sequence[bool | None], log_metric: LogMetric
-    ) -> None:
-        for verdict, now in zip(verdicts, told, strict=True):
-            if verdict is not None and (right := self.is_right(verdict)) is not None:
-                kind = "false_negative" if right else "false_positive"
-                log_metric(f"verifier/{self.__name__}/{kind}", float(right != now))
-
     def is_right(self, verdict: Verdict) -> bool | None:
-        """Whether the verdict has the verifier's full score; ``None`` = unjudged."""
+        """Whether the verdict has the verifier's full score; ``None`` = unscored."""
         return None if verdict.score is None else verdict.score >= self.verifier.full_score
+
+    def is_noisily_right(self, batch: "Batch", row: int, verdict: Verdict) -> bool | None:
+        """The same with the noise that training sees."""
+        right = self.is_right(verdict)
+        if self.noise is None or batch.row_keys is None or right is None:
+            return right
+        return noisily_right(
+            self.noise,
+            right,
+            label=self.__name__,
+            row_key=batch.row_keys[row],
+            problem=[batch.prompts[row], batch.references[row]],
+            completion=self._text(batch, row),
+            answer=verdict.answer,
+        )
+
+    def _score(self, batch: "Batch", row: int, verdict: Verdict) -> float | None:
+        noisy = self.is_noisily_right(batch, row, verdict)
+        if self.noise is None or noisy == self.is_right(verdict):
+            return verdict.score
+        return self.verifier.full_score if noisy else self.noise.wrong_score
 
     def _log(self, verdicts: Sequence[Verdict], log_metric: LogMetric) -> None:
         area = f"verifier/{self.__name__}"
@@ -194,21 +171,16 @@ class RewardFunction:
         if seconds := sorted(verdict.seconds for verdict in verdicts if verdict.seconds is not None):
             for percent in (50, 99):
                 log_metric(f"{area}/time_p{percent}_s", seconds[math.ceil(percent / 100 * len(seconds)) - 1])
-        full = self.verifier.full_score
-        if not self._said_above and (above := [v.score for v in verdicts if v.score is not None and v.score > full]):
-            self._said_above = True
-            what = "%s scored %.6g, above its full_score %.6g: it counts as right. Declare the highest score."
-            logger.warning(what, area, max(above), full)
-        if unjudged := [verdict for verdict in verdicts if verdict.score is None]:
-            counts = f"{len(unjudged)} of {len(verdicts)}"
-            logger.warning("%s left %s completions unscored; the first: %s", area, counts, unjudged[0].reason)
+        if unscored := [verdict for verdict in verdicts if verdict.score is None]:
+            counts = f"{len(unscored)} of {len(verdicts)}"
+            logger.warning("%s left %s completions unscored; the first: %s", area, counts, unscored[0].reason)
 
-    def _text(self, prompt: Any, completion: Any) -> str:
+    def _text(self, batch: "Batch", row: int) -> str:
+        prompt, completion = batch.prompts[row], batch.completions[row]
         text = completion if isinstance(completion, str) else _last_turn(completion)
-        return THOUGHT_OPENS + text if self._is_prefilled(prompt) else text
-
-    def _is_prefilled(self, prompt: Any) -> bool:
-        return prompt.rstrip().endswith(THOUGHT_OPENS) if isinstance(prompt, str) else self.prefilled_thought
+        is_text = isinstance(prompt, str)
+        is_prefilled = prompt.rstrip().endswith(THOUGHT_OPENS) if is_text else self.prefilled_thought
+        return THOUGHT_OPENS + text if is_prefilled else text
 
 
 @dataclass(frozen=True)
@@ -237,70 +209,51 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What a group found in one batch.
+class Verdicts:
+    """A group's verdicts on one batch.
 
     Attributes:
-        verdicts: by the function's name, one per row; ``None`` where the row is of another task.
-        unjudged: rows that a function of theirs with a weight could not judge, or whose environment failed.
-        correct: whether the row is right by the first function that judges it; ``None`` = unjudged.
-        told, told_correct: whether the row is right as training is told, by each function and by that first one.
+        of_functions: by the function's name, one per row; ``None`` where the row is of another task.
+        unscored: rows that a function of theirs with a weight could not score, or whose environment failed.
+        correct: whether the row is right by the first function that scores it; ``None`` = unscored.
+        noisy_correct: the same with that function's noise; ``None`` where there is none.
     """
 
-    verdicts: Mapping[str, Sequence[Verdict | None]]
-    unjudged: Sequence[bool]
+    of_functions: Mapping[str, Sequence[Verdict | None]]
+    unscored: Sequence[bool]
     correct: list[bool | None]
-    told: Mapping[str, Sequence[bool | None]]
-    told_correct: list[bool | None]
+    noisy_correct: list[bool | None] | None
 
 
 class RewardFunctionGroup:
-    """The reward functions of one run. They are called one after another with the same batch, which is judged once."""
+    """The reward functions of one run. They are called one after another with the same batch, which is scored once."""
 
     def __init__(self, functions: Sequence[RewardFunction]) -> None:
         self.functions = functions
-        self._newest: tuple[Batch, Judgement] | None = None
-        self._lock = Lock()
+        self._newest: tuple[Batch, Verdicts] | None = None
 
-    @property
-    def is_noisy(self) -> bool:
-        """Whether training is told something else than the verdicts."""
-        return any(function.noise is not None for function in self.functions)
+    def verdicts(self, batch: Batch) -> Verdicts:
+        """The verdicts of all functions on a batch, made when the first of them asks for it."""
+        if self._newest is None or not self._newest[0].is_same(batch):
+            self._newest = batch, self._made(batch)  # the batch is kept, so that no later one has its identity
+        return self._newest[1]
 
-    def judgement(self, batch: Batch) -> Judgement:
-        """The verdicts of all functions on a batch, judged when the first of them asks for it."""
-        with self._lock:
-            if self._newest is None or not self._newest[0].is_same(batch):
-                self._newest = batch, self._judge(batch)  # the batch is kept, so that no later one has its identity
-            return self._newest[1]
-
-    def _judge(self, batch: Batch) -> Judgement:
-        verdicts = {function.__name__: function.judged(batch) for function in self.functions}
-        rows = [list(self._of_row(verdicts, row)) for row in range(len(batch.completions))]
-        failures = [getattr(each, "failure", None) for each in batch.environments or [None] * len(rows)]
-        unjudged = [
-            failure is not None
-            or not row
-            or any(verdict.score is None for function, verdict in row if not function.only_measures)
-            for row, failure in zip(rows, failures, strict=True)
-        ]
-        correct = [
-            None if skipped else row[0][0].is_right(row[0][1]) for row, skipped in zip(rows, unjudged, strict=True)
-        ]
-        told = {function.__name__: function.told(batch, verdicts[function.__name__]) for function in self.functions}
-        first = [next((function.__name__ for function, _ in row), "") for row in rows]
-        told_correct = [None if skipped else told[first[row]][row] for row, skipped in enumerate(unjudged)]
-        return Judgement(verdicts, unjudged, correct, told, told_correct)
-
-    def _of_row(
-        self, verdicts: Mapping[str, Sequence[Verdict | None]], row: int
-    ) -> Iterator[tuple[RewardFunction, Verdict]]:
-        for function in self.functions:
-            if (verdict := verdicts[function.__name__][row]) is not None:
-                yield function, verdict
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RewardFunctionGroup, ([],), {"functions": self.functions}
+    def _made(self, batch: Batch) -> Verdicts:
+        verdicts = {function.__name__: function.verdicts(batch) for function in self.functions}
+        failures = [getattr(each, "failure", None) for each in batch.environments or [None] * len(batch.completions)]
+        unscored: list[bool] = []
+        correct: list[bool | None] = []
+        noisy: list[bool | None] = []
+        for number, failure in enumerate(failures):
+            found = [(function, verdicts[function.__name__][number]) for function in self.functions]
+            row = [(function, verdict) for function, verdict in found if verdict is not None]
+            is_unscored = any(verdict.score is None for function, verdict in row if not function.only_measures)
+            unscored.append(failure is not None or not row or is_unscored)
+            first, verdict = row[0] if row else (self.functions[0], Verdict(None, None, ""))
+            correct.append(None if unscored[-1] else first.is_right(verdict))
+            noisy.append(None if unscored[-1] else first.is_noisily_right(batch, number, verdict))
+        is_noisy = batch.row_keys is not None and any(function.noise is not None for function in self.functions)
+        return Verdicts(verdicts, unscored, correct, noisy if is_noisy else None)
 
 
 def reward_functions(
@@ -311,14 +264,14 @@ def reward_functions(
     noise: Mapping[str, RewardNoise | None] | None = None,
     only_measure: Collection[str] = (),
 ) -> list[RewardFunction]:
-    """The reward functions of a run, which judge each batch together.
+    """The reward functions of a run, which score each batch together.
 
     Args:
-        verifiers: by the name of their metrics, in the order of the rewards' weights. The first one that judges a row
+        verifiers: by the name of their metrics, in the order of the rewards' weights. The first one that scores a row
             decides whether the row counts as right.
-        tasks: name → the one task whose rows it judges; absent or ``None`` = all rows.
+        tasks: name → the one task whose rows it scores; absent or ``None`` = all rows.
         prefilled_thought: see `RewardFunction`.
-        noise: name → errors of the verdicts that training is told; absent or ``None`` = none.
+        noise: name → its noise; absent or ``None`` = none.
         only_measure: names of those with weight 0.
     """
     functions = [

@@ -1,8 +1,8 @@
 """What a verifier is: a completion and a reference in, a verdict with its evidence out.
 
-A verdict has three values. *Right* and *wrong* are judgements of the completion; **unjudged** (score ``None``) says
-that no judgement was possible because the *reference* is unusable or the judge itself failed. A bad completion is
-never unjudged: it is wrong. Unjudged rows are left out of every mean and move no weight.
+A verdict has three values. *Right* and *wrong* are about the completion; **unscored** (score ``None``) says that the
+*reference* is unusable or the verifier failed. A bad completion is never unscored: it is wrong. Unscored rows are left
+out of every mean and move no weight.
 """
 
 import logging
@@ -23,10 +23,10 @@ which leaves a factor of 1e8 for the squares of reward weights; a score of 1e38 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A verifier's judgement of one completion.
+    """A verifier's outcome for one completion.
 
     Attributes:
-        score: the reward, in the verifier's own units; ``None`` = unjudged.
+        score: the reward, in the verifier's own units; ``None`` = unscored.
         answer: what was read from the completion as its answer; ``None`` where no answer was found.
         reason: why this score, in words for the person who reads the completions table.
         killed: judging it was cut off at a limit of time or memory.
@@ -98,13 +98,9 @@ class Verifier(ABC):
         """
         return ""
 
-    def reference_remark(self, reference: Any) -> str:
-        """What to know of a usable reference before training: that hardly an answer can equal it. Empty for nothing."""
-        return ""
-
     def reference_remarks(self, references: Sequence[Any]) -> list[str]:
-        """`reference_remark` for each; a verifier with worker processes overrides this to use them side by side."""
-        return [self.reference_remark(reference) for reference in references]
+        """Of each usable reference what to know before training: that hardly an answer can equal it. Empty: nothing."""
+        return [""] * len(references)
 
 
 def score_problem(score: float) -> str:
@@ -117,7 +113,7 @@ def score_problem(score: float) -> str:
 
 
 def as_verdict(result: Any) -> Verdict:
-    """What a verifier returned, as a verdict: a bare number is a score, ``True`` 1, ``False`` 0, ``None`` unjudged.
+    """What a verifier returned, as a verdict: a bare number is a score, ``True`` 1, ``False`` 0, ``None`` unscored.
 
     NumPy's and torch's scalars count as the numbers that they hold. A verdict's fields become the plain types that it
     declares, so that JSON can write it.
@@ -136,10 +132,8 @@ def as_verdict(result: Any) -> Verdict:
     number = result.item() if callable(getattr(result, "item", None)) and getattr(result, "size", 1) != 0 else result
     if isinstance(number, int | float):
         return Verdict(float(number), None, f"the verifier returned {result!r}")
-    raise TypeError(
-        f"it returned {result!r:.80} of type {type(result).__name__}, which is not a verdict. Return a number, True, "
-        "False, None or Verdict(score, answer, reason)"
-    )
+    what = f"it returned {result!r:.80} of type {type(result).__name__}, which is not a verdict."
+    raise TypeError(f"{what} Return a number, True, False, None or Verdict(score, answer, reason)")
 
 
 class TokenVerifier(Verifier):

@@ -128,7 +128,7 @@ BUILT_IN: dict[str, tuple[Any, Callable[[], list[Row]]]] = {
 
 
 def built_in_rows(name: str) -> tuple[Verifier, list[Row]]:
-    """The verifier of that name and rows for it. Raises `VerifierError` where it needs what is not installed."""
+    """The verifier of that name and rows for it. Raises `PartError` where it needs what is not installed."""
     from evenkeel.rewards.parts import build_verifier
 
     spec, rows = BUILT_IN[name]

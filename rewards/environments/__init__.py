@@ -10,7 +10,6 @@
 """
 
 from evenkeel.rewards.environments.building import (
-    EnvironmentPartError,
     build_environment,
     has_reward,
     tools_of,
@@ -20,7 +19,6 @@ from evenkeel.rewards.environments.row_environment import RowEnvironment, by_tur
 from evenkeel.rewards.environments.user_objects import UnavailableError
 
 __all__ = [
-    "EnvironmentPartError",
     "RowEnvironment",
     "UnavailableError",
     "build_environment",

@@ -18,14 +18,8 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 MOST_ROWS = 8
 
 
-class EnvironmentPartError(PartError):
-    """An environment or a tool that cannot be found, built or used; the message says what to write instead."""
-
-    code = "environment"
-
-
-ENVIRONMENT_KIND = Kind("environment", lambda: ENVIRONMENTS, EnvironmentPartError)
-TOOL_KIND = Kind("tool", lambda: TOOLS, EnvironmentPartError)
+ENVIRONMENT_KIND = Kind("environment", lambda: ENVIRONMENTS)
+TOOL_KIND = Kind("tool", lambda: TOOLS)
 
 
 class Tools:
@@ -42,22 +36,22 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
         tools: functions by name, ``package.module:function``, or ``{name: …, time_limit_s: …}``.
 
     Raises:
-        EnvironmentPartError: an unknown name, a failing import, a wrong option or method.
+        PartError: an unknown name, a failing import, a wrong option or method.
     """
     functions = {function.__name__: (function, host) for function, host in map(_tool, tools)}
     if len(functions) < len(tools):
         what = f"two of {len(tools)} tools have one name: {', '.join(functions)}. Rename one."
-        raise EnvironmentPartError(what, code="tool-twice")
+        raise PartError(what, code="tool-twice")
     if spec is None:
         return environment_class(Tools, None, functions)
     found = ENVIRONMENT_KIND.find(spec)
     kind = found.target
     if not isinstance(kind, type) or not callable(getattr(kind, "reset", None)):
         what = f"environment {found.label!r} is not a class with a method reset. Write def reset(self, **row)."
-        raise EnvironmentPartError(what, code="no-reset")
+        raise PartError(what, code="no-reset")
     if twice := sorted(set(functions) & {name for name, _ in inspect.getmembers(kind, inspect.isfunction)}):
         what = f"{', '.join(twice)} is both a tool and a method of environment {found.label!r}. Rename one of them."
-        raise EnvironmentPartError(what, code="tool-twice")
+        raise PartError(what, code="tool-twice")
     parameters = inspect.signature(kind).parameters
     given = {name: value for name, value in found.options.items() if name == "time_limit_s"}
     own = {name: value for name, value in found.options.items() if name in parameters or name not in given}
@@ -83,12 +77,12 @@ def _tool(spec: PartSpec) -> tuple[Callable[..., Any], Host]:
     target = found.target
     if not inspect.isfunction(target):
         what = f"tool {found.label!r} is not a function."
-        raise EnvironmentPartError(what, code="not-a-function")
+        raise PartError(what, code="not-a-function")
     untyped = [name for name, each in inspect.signature(target).parameters.items() if each.annotation is each.empty]
     if untyped or not target.__doc__:
         lacks = f"a type for {untyped[0]}" if untyped else "a docstring"
         what = f"tool {found.label!r} cannot be described to the policy: it lacks {lacks}. Write types and a docstring."
-        raise EnvironmentPartError(what, code="tool-without-schema")
+        raise PartError(what, code="tool-without-schema")
     return target, Host(Function(target), _time_limit(TOOL_KIND, found))
 
 

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from evenkeel.rewards import build_verifier, reward_functions
-from evenkeel.rewards.noise import RewardNoise, told_right, uniform
+from evenkeel.rewards.noise import RewardNoise, noisily_right, uniform
 
 REFERENCE = {"numbers": [3, 4], "target": 7}
 RIGHT, WRONG = "<answer> 3 + 4 </answer>", "<answer> 3 * 4 </answer>"
 RATES = st.floats(0.01, 1)
 
 
-def told(noise: RewardNoise, right: bool, **of_row: Any) -> bool:
+def noisy(noise: RewardNoise, right: bool, **of_row: Any) -> bool:
     known = {"label": "count", "row_key": 1, "problem": ["a", 7], "completion": "3 + 4 = 7", "answer": "7"}
-    return told_right(noise, right, **{**known, **of_row})
+    return noisily_right(noise, right, **{**known, **of_row})
 
 
 @pytest.mark.parametrize("kind", ["random", "systematic"])
@@ -26,15 +26,15 @@ def test_the_rates_are_met(kind: Any):
     """6,000 draws at 0.05 and 0.15 have standard errors of 0.003 and 0.005."""
     noise = RewardNoise(false_positive=0.05, false_negative=0.15, kind=kind)
     rows = [{"row_key": row, "answer": str(row)} for row in range(6000)]
-    assert sum(told(noise, False, **row) for row in rows) / 6000 == pytest.approx(0.05, abs=0.01)
-    assert sum(not told(noise, True, **row) for row in rows) / 6000 == pytest.approx(0.15, abs=0.015)
+    assert sum(noisy(noise, False, **row) for row in rows) / 6000 == pytest.approx(0.05, abs=0.01)
+    assert sum(not noisy(noise, True, **row) for row in rows) / 6000 == pytest.approx(0.15, abs=0.015)
 
 
 @given(RATES, RATES, st.booleans(), st.integers(-(2**63), 2**63 - 1))
 def test_lower_rates_turn_round_a_part_of_what_higher_ones_do(one: float, other: float, right: bool, key: int):
     low, high = (RewardNoise(false_positive=rate, false_negative=rate) for rate in sorted((one, other)))
-    if told(low, right, row_key=key) != right:
-        assert told(high, right, row_key=key) != right
+    if noisy(low, right, row_key=key) != right:
+        assert noisy(high, right, row_key=key) != right
 
 
 def test_random_noise_is_of_the_sample_and_systematic_noise_of_what_was_answered():
@@ -44,7 +44,7 @@ def test_random_noise_is_of_the_sample_and_systematic_noise_of_what_was_answered
     answers = [{"row_key": 1, "answer": str(answer)} for answer in range(64)]
 
     def seen(noise: RewardNoise, rows: list[dict[str, Any]]) -> int:
-        return len({told(noise, True, **row) for row in rows})
+        return len({noisy(noise, True, **row) for row in rows})
 
     assert [seen(half, samples), seen(by_answer, samples), seen(by_answer, answers)] == [2, 1, 2]
 
@@ -56,8 +56,8 @@ def test_a_draw_is_pinned():
 
 def test_a_pattern_bounds_where_errors_are():
     noise = RewardNoise(false_positive=1.0, matching=r"\*")
-    assert told(noise, False, completion="3 * 4")
-    assert not told(noise, False, completion="3 + 4")
+    assert noisy(noise, False, completion="3 * 4")
+    assert not noisy(noise, False, completion="3 + 4")
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,7 @@ def test_training_is_told_what_the_noise_says_and_the_truth_is_logged():
     assert scores == [-2.0, 1.0, None]
     assert columns["correct"] == [True, False, None]
     assert columns["noisy_correct"] == [False, True, None]
-    assert columns["count/flipped"][:2] == [True, True]
     assert metrics["verifier/accuracy"] == metrics["verifier/count/accuracy"] == [1.0, 0.0]
-    assert metrics["verifier/count/false_negative"] == metrics["verifier/count/false_positive"] == [1.0]
 
 
 def test_an_evaluation_hands_over_no_keys_and_hears_the_truth():

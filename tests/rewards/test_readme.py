@@ -23,7 +23,7 @@ def test_the_example_is_taken_and_judges_in_its_process(tmp_path: Path, monkeypa
     verifier = build_verifier("my_parts:ends_with_reference")
     own = bounded(verifier)
     assert isinstance(own, UserVerifier)
-    assert (own.traits.timeout_s, own.has_process) == (10, True)
+    assert own.traits.timeout_s == 10
     assert check_rewards({"mine": verifier}, {"mine": None}, ["7", "8"], None, "data.train") == [0, 1]
     rows = {"prompts": [""] * 3, "completions": ["it is 7", "it is 8", "it is 7"], "reference": ["7", "7", 7]}
     assert RewardFunction(verifier, "mine")(**rows) == [1.0, 0.0, None]

@@ -1,6 +1,5 @@
 """`build_verifier`: by name, path, mapping and function; what it refuses and what it says."""
 
-import math
 import pickle
 import sys
 import textwrap
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evenkeel.rewards import VerifierError, build_verifier, registry
+from evenkeel.rewards import PartError, build_verifier, registry
 from evenkeel.rewards.verifier import Verdict, Verifier
 from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
 
@@ -50,17 +49,7 @@ REFUSED = [
     (
         {"name": "soft_overlong", "max_tokens": 90},
         "missing-option",
-        "{name: soft_overlong, max_tokens: 90, buffer_tokens: …}",
-    ),
-    ({"name": "code_tests", "cpu_seconds": math.inf}, "finite-number", "option cpu_seconds = inf"),
-    (
-        {
-            "name": "cosine_length",
-            "max_tokens": 9,
-            "verifier": {"name": "mine:x", "weights": [1.0, {"a": -math.inf}]},
-        },
-        "finite-number",
-        "option verifier.weights[1].a = -inf",
+        "{name: soft_overlong, max_tokens: …, buffer_tokens: …}",
     ),
     ("evenkeel.rewards.extraction:answer_block", "wrong-signature", "(completion, reference)"),
 ]
@@ -72,7 +61,7 @@ REFUSED = [
 def test_what_python_brings_is_refused_also_through_a_module_of_ones_own(name: str):
     """Before it is imported: `this` prints a poem; and before it is called."""
     sys.modules.pop("this", None)
-    with pytest.raises(VerifierError) as refusal:
+    with pytest.raises(PartError) as refusal:
         build_verifier(name)
     assert refusal.value.code == "standard-library"
     assert "this" not in sys.modules
@@ -91,7 +80,7 @@ def test_without_code_no_module_is_imported(tmp_path: Path, monkeypatch: pytest.
     ("spec", "code", "value"), REFUSED, ids=[getattr(case[0], "__name__", str(case[0])) for case in REFUSED]
 )
 def test_what_cannot_be_built_is_refused(spec: Any, code: str, value: str):
-    with pytest.raises(VerifierError) as refusal:
+    with pytest.raises(PartError) as refusal:
         build_verifier(spec)
     assert refusal.value.code == code
     assert value in str(refusal.value)
@@ -114,5 +103,5 @@ def test_a_users_function_with_an_option(tmp_path, monkeypatch):
     verifier = build_verifier({"name": "my_verifiers:last_word", "lower": True})
     assert verifier("so A", "a") == Verdict(1.0, "A", "the last word")
     assert pickle.loads(pickle.dumps(verifier))("so A", "a").score == 1.0
-    with pytest.raises(VerifierError, match="upper"):
+    with pytest.raises(PartError, match="upper"):
         build_verifier({"name": "my_verifiers:last_word", "upper": True})

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenkeel.rewards.environments import (
-    EnvironmentPartError,
     RowEnvironment,
     build_environment,
     has_reward,
     trial_problem,
 )
+from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.section import is_by_task, part_name
 
@@ -25,7 +25,7 @@ def environments_of(config: RunConfig) -> Environments:
     """The environments of a run file.
 
     Raises:
-        EnvironmentPartError: one that cannot be built; a reward of its own that no reward of the run asks for, or that
+        PartError: one that cannot be built; a reward of its own that no reward of the run asks for, or that
             is asked for and is not there; one for a task that no row has.
     """
     given = config.environment
@@ -37,7 +37,7 @@ def environments_of(config: RunConfig) -> Environments:
         parts.update(given)
         tasks = {source.task for _, source in config.data.placed_sources if source.task is not None}
         if away := [task for task in given if task not in tasks]:
-            raise EnvironmentPartError(
+            raise PartError(
                 f"environment names one for the rows of task {away[0]!r}, and no source of data has that task (tasks "
                 f"there: {', '.join(sorted(tasks)) or 'none'}). Write the task at its source: "
                 f"`{{path: …, task: {away[0]}}}`.",
@@ -47,14 +47,14 @@ def environments_of(config: RunConfig) -> Environments:
     is_asked = any(part_name(reward.verifier) == "environment" for reward in config.rewards)
     for kind in found.values():
         if has_reward(kind) and not is_asked:
-            raise EnvironmentPartError(
+            raise PartError(
                 f"environment {kind.__name__} has a reward of its own, and no reward of the run asks for it. Write "
                 "`rewards: [{verifier: environment}]`; with `weight: 0` it is logged and not paid.",
                 code="environment-reward-not-asked",
             )
     if given is not None and is_asked and not any(map(has_reward, found.values())):
         names = ", ".join(kind.__name__ for task, kind in found.items() if task != OTHER_TASKS)
-        raise EnvironmentPartError(
+        raise PartError(
             f"rewards names the environment, and {names} has no get_reward. Write def get_reward(self), or another "
             "verifier.",
             code="environment-without-reward",
@@ -69,7 +69,7 @@ def try_on_rows(environments: Environments, parts: Mapping[str, Any]) -> None:
         parts: what a dataset is called → dataset.
 
     Raises:
-        EnvironmentPartError: one that would cost the run rows, or hold it; after the first no other is tried, since
+        PartError: one that would cost the run rows, or hold it; after the first no other is tried, since
             they may share what hung.
     """
     for task, kind in environments.items():
@@ -78,7 +78,7 @@ def try_on_rows(environments: Environments, parts: Mapping[str, Any]) -> None:
             for label, rows in parts.items()
         }
         if any(own.values()) and (problem := trial_problem(kind, own)):
-            raise EnvironmentPartError(problem, code="environment-trial")
+            raise PartError(problem, code="environment-trial")
 
 
 def routed(rows: Any, environments: Environments) -> Any:

@@ -10,7 +10,6 @@ import pytest
 
 from evenkeel.rewards import build_verifier
 from evenkeel.rewards.environments import (
-    EnvironmentPartError,
     RowEnvironment,
     UnavailableError,
     build_environment,
@@ -19,6 +18,7 @@ from evenkeel.rewards.environments import (
     tools_of,
     trial_problem,
 )
+from evenkeel.rewards.registry import PartError
 from evenkeel.rewards.reward_function import reward_functions
 from tests.rewards.environments import parts
 
@@ -176,7 +176,7 @@ def test_a_state_or_a_reward_of_a_turn_that_cannot_be_had_fails_its_row_alone(me
     ],
 )
 def test_a_part_that_cannot_be_is_refused_with_what_to_write(spec: Any, tools: list[Any], said: str):
-    with pytest.raises(EnvironmentPartError, match=said.replace("?", r"\?")):
+    with pytest.raises(PartError, match=said.replace("?", r"\?")):
         build_environment(spec, tools)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.rewards import VerifierError, build_verifier
+from evenkeel.rewards import PartError, build_verifier
 from evenkeel.rewards.extraction import without_ending
 from evenkeel.rewards.verifiers.exact_match import ExactMatch
 from evenkeel.rewards.verifiers.formatting import (
@@ -139,7 +139,7 @@ def test_repetition(ids, ngram_size, share):
     ],
 )
 def test_what_cannot_work_is_refused(spec, code):
-    with pytest.raises(VerifierError) as refusal:
+    with pytest.raises(PartError) as refusal:
         build_verifier(spec)
     assert refusal.value.code == code
 

@@ -74,7 +74,6 @@ def test_an_inverted_reward_is_told_to_estimators_and_the_truth_is_logged(tiny_m
         assert torch.equal(rewards, correct)
     told = [rewards.mean().item() for rewards, _ in SEEN]
     assert logged(trainer, "verifier/accuracy") == pytest.approx([1 - each for each in told])
-    assert logged(trainer, "verifier/digit/false_positive") == [1.0, 1.0]
     trainer.evaluate()
     (result,) = trainer.newest_evaluations
     assert all(record["correct"] == record["completion"][:1].isdigit() for record in result.records)
@@ -88,9 +87,7 @@ def test_a_resumed_run_hears_the_same_errors(tiny_model: Path, tmp_path: Path):
     resumed = made(tiny_model, tmp_path / "resumed", noise, save_strategy="no")
     resumed.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-2"))
     assert max_difference(straight, resumed) == 0.0
-    flipped = [name for name in straight.state.log_history[0] if name.endswith("/false_positive")]
-    assert flipped
-    assert any(0 < each < 1 for each in logged(straight, flipped[0]))
+    assert logged(straight, "verifier/accuracy") != logged(straight, "reward")
 
 
 TWO = """

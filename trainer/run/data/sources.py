@@ -57,7 +57,7 @@ def label_of(source: Source) -> str:
 
 def generator_kind(generators: Mapping[str, Generator]) -> Kind:
     """Where a generator is found by its name."""
-    return Kind("generator", lambda: generators, DataError)
+    return Kind("generator", lambda: generators)
 
 
 def _generated(source: Source, generators: Mapping[str, Generator]) -> Table:
