@@ -34,7 +34,7 @@ from evenkeel.trainer.run.processes import (
     exit_after_peer_failure,
     is_lost_connection,
     say,
-    stoppable_while_loading,
+    stoppable_outside_training,
 )
 from evenkeel.trainer.run.record.files import CONFIG
 from evenkeel.trainer.step.guards import FaultError, is_full
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     end_with_launcher()
     try:
         with (
-            stoppable_while_loading(),
+            stoppable_outside_training(),
             HEARTBEAT.running(),
             library_errors_in_words(
                 lambda: HEARTBEAT.stage() or "Reading the run's file", lambda: HEARTBEAT.has_stepped
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return exit_after_peer_failure(error)
     except KeyboardInterrupt:
-        say("Stopped at once, without a new checkpoint. To start or go on: --resume auto.", of_all=True)
+        say("Stopped without a new checkpoint. To start or go on: --resume auto.", of_all=True)
         return STOPPED_WITHOUT_CHECKPOINT
 
 
@@ -98,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="?",
         const="",
         metavar="auto|DIRECTORY",
-        help="go on with the newest run of this file, or with DIRECTORY; auto starts it where there is none",
+        help="go on with the newest run of this file, or DIRECTORY; auto may start it",
     )
     command.add_argument(
         "--accept-changes", action="store_true", help="resume although rows, model or own code have changed"

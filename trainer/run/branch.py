@@ -133,7 +133,7 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
 
         rollouts = content_of(checkpoint)["counts"].get(ROLLOUT_BATCHES, 0)
         if step != rollouts * before:
-            reasons.append(f"{checkpoint} lies after the end of an epoch inside a rollout batch. Name an earlier one.")
+            reasons.append(f"{checkpoint} lies inside a rollout batch. Name an earlier one.")
         step = rollouts * now
     if 0 < (last := config.trl.get("max_steps", -1)) <= step:
         reasons.append(f"trl.max_steps = {last}, and the branch begins at step {step}. Write a larger one.")
@@ -146,20 +146,11 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
 def _unfit(experiment: Any, parent: RunRecord) -> Iterator[str]:
     """Why no branch of a run can be what it is told to be."""
     if experiment.args.deepspeed_plugin is not None:
-        yield (
-            "branch_of with DeepSpeed, whose checkpoints restore the parent's learning rate: settings of the branch "
-            "would be ignored. Train parent and branches with DDP or FSDP."
-        )
+        yield "branch_of with DeepSpeed, which restores the parent's learning rate. Train with DDP or FSDP."
     if not parent.config.common_random_numbers:
-        yield (
-            f"{parent.path} ran without common random numbers, so its branches would differ from it by noise too. Run "
-            "the parent with common_random_numbers: true."
-        )
+        yield f"{parent.path} ran without common random numbers. Run it with common_random_numbers: true."
     if parent.config.speed.staleness:
-        yield (
-            f"{parent.path} trained with speed.staleness: batches with its own advantages wait in its checkpoint. "
-            "Branch from a run with staleness: 0; a branch may have any."
-        )
+        yield f"{parent.path} trained with speed.staleness. Branch from a run with staleness: 0; a branch may have any."
 
 
 def _differences(ours: Any, theirs: Any, record: dict[str, Any], train_rows: str | None, world_size: int) -> list[str]:

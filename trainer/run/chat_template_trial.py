@@ -51,11 +51,8 @@ def rendering_fault(
     (found,) = POOL.map([item])
     if not found.killed:
         return None
-    return (
-        f"was ended at a limit ({found.status.replace('_', ' ')}) in a process that may take {POOL.cpu_seconds:g} s "
-        f"and {POOL.memory_bytes >> 20} MiB for {len(conversations)} conversations, so it is not rendered here. Read "
-        "it, or take another model."
-    )
+    limits = f"{POOL.cpu_seconds:g} s and {POOL.memory_bytes >> 20} MiB for {len(conversations)} conversations"
+    return f"was ended at a limit ({found.status.replace('_', ' ')}; {limits}). Take another model."
 
 
 def render(item: Mapping[str, Any] | None) -> None:

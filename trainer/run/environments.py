@@ -37,28 +37,20 @@ def environments_of(config: RunConfig) -> Environments:
         parts.update(given)
         tasks = {source.task for _, source in config.data.placed_sources if source.task is not None}
         if away := [task for task in given if task not in tasks]:
-            raise PartError(
-                f"environment names one for the rows of task {away[0]!r}, and no source of data has that task (tasks "
-                f"there: {', '.join(sorted(tasks)) or 'none'}). Write the task at its source: "
-                f"`{{path: …, task: {away[0]}}}`.",
-                code="environment-of-no-task",
-            )
+            there = ", ".join(sorted(tasks)) or "none"
+            what = f"environment names the task {away[0]!r}, and no source of data has it (tasks there: {there})."
+            raise PartError(what, code="environment-of-no-task")
     found = {task: build_environment(part, config.tools) for task, part in parts.items()}
     is_asked = any(part_name(reward.verifier) == "environment" for reward in config.rewards)
     for kind in found.values():
         if has_reward(kind) and not is_asked:
-            raise PartError(
-                f"environment {kind.__name__} has a reward of its own, and no reward of the run asks for it. Write "
-                "`rewards: [{verifier: environment}]`; with `weight: 0` it is logged and not paid.",
-                code="environment-reward-not-asked",
-            )
+            what = f"environment {kind.__name__} has a reward of its own, and no reward of the run asks for it."
+            instead = "Write `rewards: [{verifier: environment}]`."
+            raise PartError(f"{what} {instead}", code="environment-reward-not-asked")
     if given is not None and is_asked and not any(map(has_reward, found.values())):
         names = ", ".join(kind.__name__ for task, kind in found.items() if task != OTHER_TASKS)
-        raise PartError(
-            f"rewards names the environment, and {names} has no get_reward. Write def get_reward(self), or another "
-            "verifier.",
-            code="environment-without-reward",
-        )
+        what = f"rewards names the environment, and {names} has no get_reward."
+        raise PartError(what, code="environment-without-reward")
     return found
 
 

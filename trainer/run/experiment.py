@@ -89,8 +89,7 @@ class Experiment:
         verifier that will judge it.
 
         Raises:
-            DataError: rows that cannot be loaded.
-            Refusal: rows that their verifiers cannot judge.
+            Refusal: rows that cannot be loaded, or that their verifiers cannot score.
         """
         data = self.config.data
         sets = data.test_sources
@@ -109,8 +108,7 @@ class Experiment:
         """The held-out sets by name for an evaluation alone: without up to ``data.max_unusable`` rows of each.
 
         Raises:
-            DataError: rows that cannot be loaded.
-            Refusal: rows that their verifiers cannot judge.
+            Refusal: rows that cannot be loaded, or that their verifiers cannot score.
         """
         most = self.config.data.max_unusable
         sets = self.config.data.test_sources

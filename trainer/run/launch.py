@@ -20,7 +20,6 @@ from evenkeel.trainer.run.preflight import (
     prepare_logging,
     started_processes,
 )
-from evenkeel.trainer.run.processes import stoppable_after_training
 from evenkeel.trainer.run.record.directory import forget_fresh_directory
 from evenkeel.trainer.run.record.files import SUMMARY_TEXT, TRAINER_STATE
 from evenkeel.trainer.run.record.manifest import (
@@ -123,7 +122,6 @@ def train(
     if placement.is_trained and checkpoint is not None:  # stopped before its summary was written
         from transformers import TrainerState
 
-        stoppable_after_training(checkpoint)
         trainer.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
         if trainer.accelerator.is_main_process:
             report(trainer, config, run)

@@ -111,8 +111,5 @@ def _exit_status(code: int) -> int:
 def killed_rank(rank: int, process: int, code: int) -> str:
     """The message about the rank that a signal ended first."""
     name = signal.Signals(-code).name
-    why = " Linux does so where memory runs out." if name == "SIGKILL" else ""
-    return (
-        f"Rank {rank} (process {process}) was ended by {name}, and the other ranks were ended with it.{why} The same "
-        "command with --resume auto goes on from the newest checkpoint."
-    )
+    why = " Perhaps memory ran out." if name == "SIGKILL" else ""
+    return f"Rank {rank} (process {process}) was ended by {name}, and so the others.{why} To go on: --resume auto."

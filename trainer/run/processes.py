@@ -13,8 +13,6 @@ from types import FrameType
 
 import psutil
 
-from evenkeel.trainer.run.record.files import SUMMARY
-
 TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 143
 """Exit statuses of evenkeel train."""
 
@@ -90,8 +88,8 @@ def print_line(text: str) -> None:
 
 
 @contextmanager
-def stoppable_while_loading() -> Iterator[None]:
-    """Until training takes SIGTERM over: end with a line and status 143, and without a checkpoint.
+def stoppable_outside_training() -> Iterator[None]:
+    """Before and after training, which takes SIGTERM over: end with a line and status 143, without a new checkpoint.
 
     At once, not by an exception: a library that is being imported or a process group that is being made would turn it
     into one of its own.
@@ -103,7 +101,7 @@ def stoppable_while_loading() -> Iterator[None]:
             os._exit(FAILED)
         if int(os.environ.get("RANK", "0")):
             time.sleep(SECONDS_FOR_RANK_0)
-        say("Stopped before training began: there is no new checkpoint. To start or go on: --resume auto.", of_all=True)
+        say("Stopped without a new checkpoint. To start or go on: --resume auto.", of_all=True)
         os._exit(STOPPED_WITHOUT_CHECKPOINT)
 
     signal.signal(signal.SIGTERM, stop)
@@ -112,24 +110,6 @@ def stoppable_while_loading() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def stoppable_after_training(checkpoint: Path) -> None:
-    """From the last step to the end of the process: SIGTERM and Ctrl-C end it with a line that says what was saved.
-
-    Args:
-        checkpoint: that of the last step, if it was saved.
-    """
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        saved = checkpoint.is_dir()
-        what = f"{checkpoint} is there" if saved else "there is no checkpoint of its last step"
-        then = "" if (checkpoint.parent / SUMMARY).exists() else ", before its summary was written"
-        say(f"Stopped after training{then}: {what}. To go on: --resume auto.", of_all=True)
-        os._exit(STOPPED if saved else STOPPED_WITHOUT_CHECKPOINT)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
 
 
 def is_lost_connection(error: BaseException) -> bool:

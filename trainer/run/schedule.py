@@ -62,7 +62,7 @@ def not_resumable(given: Arguments) -> Said:
     """Arguments under which an interrupted run could not be resumed exactly."""
     for name in ("save_only_model", "ignore_data_skip", "enable_jit_checkpoint"):
         if getattr(given.args, name, False):
-            yield f"trl.{name}", "is true: an interrupted run could not be resumed exactly. Leave it out."
+            yield f"trl.{name}", "is true: the run could not be resumed exactly. Leave it out."
 
 
 @rule(ARGUMENT_RULES, "trl.save_steps trl.max_steps evaluation.every_steps")
@@ -74,13 +74,8 @@ def inside_a_rollout_batch(given: Arguments) -> Said:
     for path, number in steps.items():
         if number and number % block:
             below = int(number // block * block)
-            yield (
-                path,
-                f"is {number:g}, and one rollout batch is trained for {block} optimizer steps (steps_per_generation "
-                f"{args.steps_per_generation} × passes {args.num_iterations * given.num_passes} ÷ "
-                f"gradient_accumulation_steps {args.gradient_accumulation_steps}): the rest of it would be lost. Write "
-                f"{f'{below} or ' if below else ''}{below + block}.",
-            )
+            instead = f"{below} or {below + block}" if below else f"{block}"
+            yield path, f"is {number:g}, and a rollout batch is trained for {block} optimizer steps. Write {instead}."
 
 
 @rule(ARGUMENT_RULES, "evaluation.keep_best trl.save_strategy trl.save_total_limit")
@@ -89,8 +84,7 @@ def best_checkpoint(given: Arguments) -> Said:
     if given.keeps_best and given.args.save_strategy == "no":
         yield "is given, and trl.save_strategy 'no' saves no checkpoint. Leave save_strategy out."
     if given.keeps_best and given.args.save_total_limit == 1:
-        what = "is 1, and evaluation.keep_best would keep the best in the place of the last: no run could be resumed."
-        yield "trl.save_total_limit", f"{what} Write 2."
+        yield "trl.save_total_limit", "is 1, and evaluation.keep_best needs a second checkpoint. Write 2."
 
 
 class _Asked(dict[str, str]):
@@ -130,8 +124,5 @@ def optimizer_arguments(given: Arguments) -> Said:
     asked.keys_asked.pop("weight_decay", None)  # of each group of parameters it is trl.weight_decay
     if unread := [key for key, value in asked.items() if key not in asked.keys_asked and options.get(key) != value]:
         takes = ", ".join(asked.keys_asked) or "nothing"
-        yield (
-            f"is {args.optim_args!r}: {', '.join(unread)} would have no effect, because {args.optim.value} reads "
-            f"{takes} there. Leave it out; trl.learning_rate, trl.weight_decay, trl.adam_beta1, trl.adam_beta2 and "
-            "trl.adam_epsilon are arguments of their own."
-        )
+        name = args.optim.value
+        yield f"is {args.optim_args!r}: {', '.join(unread)} would have no effect. {name} reads {takes} there."

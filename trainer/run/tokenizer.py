@@ -37,27 +37,18 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
         )
     except Exception as error:  # tokenizers raises plain ones, transformers any
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise folder_fault(name) or Refusal(
-            f"model.name_or_path = {name!r} cannot be opened: {first} "
-            "Write a folder with a model and its tokenizer, or a hub id that this machine can reach.",
-            code="tokenizer",
-        ) from error
+        what = f"model.name_or_path = {name!r} cannot be opened: {first}"
+        raise folder_fault(name) or Refusal(what, code="tokenizer") from error
     if not tokenizer.chat_template:
-        raise Refusal(
-            f"The tokenizer of {name!r} has no chat template, so a conversation cannot be written for the model. "
-            "Use an instruction-tuned model, or save the tokenizer with a chat_template of your own.",
-            code="tokenizer",
-        )
+        what = f"The tokenizer of {name!r} has no chat template. Save it with one, or take an instruction-tuned model."
+        raise Refusal(what, code="tokenizer")
     if limit := rendering_fault(tokenizer):
         raise Refusal(f"The chat template of {name!r} {limit}", code="tokenizer")
     try:
         _prompt(tokenizer)
     except Exception as error:  # a template is a program of its own
-        raise Refusal(
-            f"The chat template of {name!r} cannot write a question: {in_words(error)} Save the tokenizer with a "
-            "chat_template that takes a user's message.",
-            code="tokenizer",
-        ) from error
+        what = f"The chat template of {name!r} cannot write a question: {in_words(error)}"
+        raise Refusal(what, code="tokenizer") from error
     wanted = config.model.assistant_prefix
     if wanted and not _prompt(tokenizer).endswith(wanted):
         prefix = wanted.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")

@@ -18,7 +18,6 @@ from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.processes import (
     STOPPED,
     print_line,
-    stoppable_after_training,
 )
 from evenkeel.trainer.run.record.checkpoints import step_of
 from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS
@@ -56,7 +55,6 @@ def run_trainer(
         HEARTBEAT.enter("Starting the training" if checkpoint is None else f"Resuming from {checkpoint}")
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     step = trainer.state.global_step
-    stoppable_after_training(run / f"checkpoint-{step}")
     if stop.stopped:
         if is_main:
             print(f"Stopped at step {step} with a checkpoint. To resume, with the same launcher:")

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import Source
-from evenkeel.trainer.run.data import DataError, load_rows
+from evenkeel.trainer.run.data import load_rows
 
 ROWS = [{"question": f"{n} + 1?", "answer": str(n + 1), "info": {"difficulty": {"level": n}}} for n in range(5)]
 COLUMNS = {"prompt": "question", "reference": "answer"}
@@ -33,7 +34,7 @@ def generated(made: list[dict[str, Any]], system_prompt: str | None = None, **so
 
 
 def refusal(load: Callable[..., Any], *arguments: Any, **options: Any) -> str:
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(Refusal) as caught:
         load(*arguments, **options)
     return str(caught.value)
 
@@ -178,9 +179,9 @@ def test_references_that_would_be_changed_are_refused(references: list[Any]) -> 
     [
         ({"path": "r.jsnol"}, "is taken for a hub id"),
         ({"path": "s.jsonl"}, "Did you mean r.jsonl?"),
-        ({"path": "r.txt"}, "r.txt is not a file of a known kind. Rows are read from .parquet, .json, .jsonl, .csv."),
+        ({"path": "r.txt"}, "r.txt is not a file of a known kind (.parquet, .json, .jsonl, .csv)"),
         ({"path": "broken.jsonl"}, "broken.jsonl cannot be loaded: "),
-        ({"path": "hub/rows"}, "hub/rows is taken for a hub id, whose splits are not alike. Write `split: train`"),
+        ({"path": "hub/rows"}, "hub/rows is taken for a hub id. Write `split: train`"),
     ],
 )
 def test_a_path_that_cannot_be_loaded_is_explained(tmp_path: Path, source: dict[str, str], words: str) -> None:

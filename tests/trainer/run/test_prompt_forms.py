@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import Columns, Source
-from evenkeel.trainer.run.data import DataError, load_rows
+from evenkeel.trainer.run.data import load_rows
 from evenkeel.trainer.run.data.conversations import ROLES, conversations
 from tests.trainer.run.prompt_forms import CONVERTED, REFUSED
 
@@ -22,7 +23,7 @@ def test_a_form_is_converted(name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_form_is_refused_with_its_row(name: str) -> None:
-    with pytest.raises(DataError, match="row 1 "):
+    with pytest.raises(Refusal, match="row 1 "):
         conversations(["q", REFUSED[name]], None, "rows.jsonl", "question")
 
 
@@ -39,7 +40,7 @@ JSON = st.recursive(
 def test_any_value_becomes_messages_or_is_refused(value: Any) -> None:
     try:
         (messages,) = conversations([value], None, "rows.jsonl", "question")
-    except DataError:
+    except Refusal:
         return
     assert all(message["role"] in ROLES and isinstance(message["content"], str) for message in messages)
 
@@ -54,7 +55,7 @@ def test_one_column_is_not_both_prompt_and_reference() -> None:
 def test_two_columns_that_hold_the_same_are_refused() -> None:
     made = [{"prompt": f"{n} + 1?", "reference": f"{n} + 1?"} for n in range(3)]
     source = Source.model_validate({"generator": "made"})
-    with pytest.raises(DataError, match="in every row what 'prompt' does"):
+    with pytest.raises(Refusal, match="in every row what 'prompt' does"):
         load_rows([source], generators={"made": lambda: made}, system_prompt=None, base_dir=Path())
     made[0]["reference"] = "1"
     assert len(load_rows([source], generators={"made": lambda: made}, system_prompt=None, base_dir=Path())) == 3

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.errors import suggest
-from evenkeel.trainer.run.data.sources import DataError, Table, rows_named
+from evenkeel.errors import Refusal, suggest
+from evenkeel.trainer.run.data.sources import Table, rows_named
 
 
 def column_of(table: Table, path: str, label: str) -> list[Any]:
@@ -16,14 +16,14 @@ def column_of(table: Table, path: str, label: str) -> list[Any]:
         return [_plain(value) for value in table[path]]
     root, *fields = path.split(".")
     if root not in table:
-        raise DataError(f"{label} has no column {root!r}. {nearest(root, table)} Write it under `columns:`.")
+        raise Refusal(f"{label} has no column {root!r}. {nearest(root, table)} Write it under `columns:`.")
     values = [_plain(value) for value in table[root]]
     for depth, field in enumerate(fields):
         above = ".".join([root, *fields[:depth]])
         missing = [index for index, value in enumerate(values) if not isinstance(value, dict) or field not in value]
         if missing:
             keys = dict.fromkeys(key for value in values if isinstance(value, dict) for key in value)
-            raise DataError(f"{label}: {above!r} has no {field!r} in {rows_named(missing)}. {nearest(field, keys)}")
+            raise Refusal(f"{label}: {above!r} has no {field!r} in {rows_named(missing)}. {nearest(field, keys)}")
         values = [value[field] for value in values]
     return values
 
@@ -35,7 +35,7 @@ def prompts_of(table: Table, prompt: str, label: str) -> list[Any]:
     try:
         names = template_columns(prompt)
     except ValueError as error:
-        raise DataError(
+        raise Refusal(
             f"{label}: columns.prompt has {error}. A brace that stands for itself is written twice."
         ) from None
     return filled_prompts(prompt, {name: column_of(table, name, label) for name in names})

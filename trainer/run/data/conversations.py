@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from evenkeel.trainer.run.data.sources import DataError, rows_named
+from evenkeel.errors import Refusal
+from evenkeel.trainer.run.data.sources import rows_named
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 """Who may speak in a prompt, as chat templates know them."""
@@ -12,17 +13,14 @@ _KEY = re.compile(r"""['"](\w+)['"]\s*:""")
 _TEMPLATE_MARKS = ("<|im_start|>", "<|start_header_id|>", "<|begin_of_text|>")
 
 
-def conversations(
-    prompts: list[Any], system_prompt: str | None, label: str, column: str, *, templated: bool = False
-) -> list[list[dict[str, Any]]]:
+def conversations(prompts: list[Any], system_prompt: str | None, label: str, column: str) -> list[list[dict[str, Any]]]:
     """A text becomes one user message, as other forms become messages; ``system_prompt`` is put first.
 
     Args:
         column: of ``label`` in which the prompts stand.
-        templated: take prompts that already carry a chat template.
 
     Raises:
-        DataError: prompts of a form that is not a conversation, that already carry a chat template, or have a system
+        Refusal: prompts of a form that is not a conversation, that already carry a chat template, or have a system
             message of their own.
     """
     made, where = [as_messages(prompt) for prompt in prompts], f"{label}, column {column}"
@@ -32,20 +30,16 @@ def conversations(
             refused.setdefault(fault, []).append(row)
     if refused:
         faults = "; ".join(f"the prompts of {rows_named(rows)} {fault}" for fault, rows in refused.items())
-        raise DataError(
-            f"{where}: {faults}. A prompt is a text, or messages [{{role: user, content: …}}] of text with the roles "
+        raise Refusal(
+            f"{where}: {faults}. A prompt is a text, or messages [{{role: user, content: …}}] with the roles "
             f"{', '.join(ROLES)}. Name its column, or a field of it ({column}.field), under `columns: {{prompt: …}}`."
         )
-    instead = "Name a column of bare questions under `columns: {prompt: …}`."
-    what = "already carry a chat template, which would be applied twice"
-    if not templated:
-        marked = [any(mark in each["content"] for mark in _TEMPLATE_MARKS for each in messages) for messages in made]
-        _refuse_rows(marked, where, what, instead)
+    marked = [any(mark in each["content"] for mark in _TEMPLATE_MARKS for each in messages) for messages in made]
+    _refuse_rows(marked, where, "already carry a chat template. Name a column of bare questions.")
     if system_prompt is None:
         return made
-    instead = "Delete data.system_prompt, or name a column of bare questions."
-    what = "have a system message of their own beside data.system_prompt"
-    _refuse_rows([messages[0]["role"] == "system" for messages in made], where, what, instead)
+    own = [messages[0]["role"] == "system" for messages in made]
+    _refuse_rows(own, where, "have a system message of their own. Delete data.system_prompt.")
     return [[{"role": "system", "content": system_prompt}, *messages] for messages in made]
 
 
@@ -91,7 +85,7 @@ def fault_of_prompt(prompt: Any) -> str:
     if prompt is None or prompt in ([], {}) or (isinstance(prompt, str) and not prompt.strip()):
         return "are empty"
     if isinstance(prompt, str):
-        return "are texts that spell messages (read them with json.loads or ast.literal_eval)"
+        return "are texts that spell messages (read them with json.loads)"
     if not isinstance(prompt, list):
         keys = f" with the keys {', '.join(map(str, prompt))}" if isinstance(prompt, dict) else ""
         return f"are {type(prompt).__name__}{keys}, neither text nor messages"
@@ -106,6 +100,6 @@ def fault_of_prompt(prompt: Any) -> str:
     return ""
 
 
-def _refuse_rows(wrong: list[bool], where: str, what: str, instead: str) -> None:
+def _refuse_rows(wrong: list[bool], where: str, what: str) -> None:
     if rows := [row for row, is_wrong in enumerate(wrong) if is_wrong]:
-        raise DataError(f"{where}: the prompts of {rows_named(rows)} {what}. {instead}")
+        raise Refusal(f"{where}: the prompts of {rows_named(rows)} {what}")

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import Columns, Source
 from evenkeel.trainer.run.data.columns import column_of, prompts_of, references_of
 from evenkeel.trainer.run.data.conversations import conversations
-from evenkeel.trainer.run.data.sources import DataError, Generator, label_of, table_of
+from evenkeel.trainer.run.data.sources import Generator, label_of, table_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -24,7 +25,6 @@ def load_rows(
     generators: Mapping[str, Generator],
     system_prompt: str | None,
     base_dir: Path,
-    templated: bool = False,
 ) -> "Dataset":
     """The rows of all ``sources`` one after another, in their order; training shuffles them.
 
@@ -38,10 +38,9 @@ def load_rows(
     Args:
         generators: name → function of the options in ``source.generator`` that returns rows.
         base_dir: where a relative path is looked for before the current directory.
-        templated: take prompts that already carry a chat template, for a use that applies none.
 
     Raises:
-        DataError: a source, column or generator that is not there, no rows, prompts that are empty, already carry a
+        Refusal: a source, column or generator that is not there, no rows, prompts that are empty, already carry a
             chat template or have a system message of their own, or references that a dataset cannot hold.
     """
     from datasets import Dataset, concatenate_datasets
@@ -50,12 +49,12 @@ def load_rows(
     for source in sources:
         table, label, columns = table_of(source, generators, base_dir), label_of(source), source.columns or Columns()
         asked = prompts_of(table, columns.prompt, label)
-        prompts = conversations(asked, system_prompt, label, columns.prompt, templated=templated)
+        prompts = conversations(asked, system_prompt, label, columns.prompt)
         rows = {"prompt": prompts, "reference": references_of(table, columns.reference, label)}
         if rows["reference"] == asked:
-            raise DataError(
-                f"{label}: the column {columns.reference!r} holds in every row what {columns.prompt!r} does, so the "
-                "policy would be shown what it is to find. Name the column of answers: `columns: {reference: …}`."
+            raise Refusal(
+                f"{label}: the column {columns.reference!r} holds in every row what {columns.prompt!r} does. Name the "
+                "column of answers: `columns: {reference: …}`."
             )
         if columns.group is not None:
             rows["group"] = [str(value) for value in column_of(table, columns.group, label)]
@@ -75,12 +74,12 @@ def check_rows_enough(num_rows: int, prompts_per_rollout: int) -> None:
     """Refuse a dataset smaller than one rollout: TRL would train 0 steps on it and report success.
 
     Raises:
-        DataError: ``num_rows < prompts_per_rollout``.
+        Refusal: ``num_rows < prompts_per_rollout``.
     """
     if num_rows < prompts_per_rollout:
-        raise DataError(
-            f"the training data hold {num_rows} rows, but one rollout takes {prompts_per_rollout} prompts: TRL would "
-            "train 0 steps. Give as many rows, or a smaller algorithm.prompts_per_rollout."
+        raise Refusal(
+            f"the training data hold {num_rows} rows, and one rollout takes {prompts_per_rollout} prompts. Write a "
+            "smaller algorithm.prompts_per_rollout."
         )
 
 
@@ -97,7 +96,7 @@ def _unchanged(name: str, values: list[Any], label: str) -> "Dataset":
                 return dataset
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             continue
-    raise DataError(
-        f"{label}: the column {name!r} mixes values that one dataset cannot hold unchanged, such as text beside "
-        "numbers, dates or infinities. Write them all as text, or all as mappings of text and numbers."
+    raise Refusal(
+        f"{label}: the column {name!r} mixes values that one dataset cannot hold unchanged, such as dates or "
+        "infinities. Write them as text."
     )

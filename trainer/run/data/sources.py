@@ -22,10 +22,6 @@ _MOST_ROWS_NAMED = 10
 SECONDS_TO_ANSWER = 2.0
 
 
-class DataError(Refusal):
-    """Rows that cannot be loaded or trained on; the message says what to write instead, ready to print."""
-
-
 def rows_named(indices: Sequence[int]) -> str:
     """The first of these rows, and how many more."""
     named = ", ".join(map(str, indices[:_MOST_ROWS_NAMED]))
@@ -37,13 +33,13 @@ def table_of(source: Source, generators: Mapping[str, Generator], base_dir: Path
     """All columns of a source, its first ``max_rows`` rows.
 
     Raises:
-        DataError: it is not there, cannot be read, or has no rows.
+        Refusal: it is not there, cannot be read, or has no rows.
     """
     table = _generated(source, generators) if source.generator is not None else _stored(source, base_dir)
     if source.max_rows is not None:
         table = {name: values[: source.max_rows] for name, values in table.items()}
     if not any(table.values()):
-        raise DataError(f"{label_of(source)} has no rows, so there is nothing to train on. Name a source with rows.")
+        raise Refusal(f"{label_of(source)} has no rows.")
     return table
 
 
@@ -68,13 +64,13 @@ def _generated(source: Source, generators: Mapping[str, Generator]) -> Table:
     try:
         rows = found.target(**options)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{label} refuses its options: {error}") from error
+        raise Refusal(f"{label} refuses its options: {error}") from error
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise DataError(f"{label} returned {rows!r:.80} of type {type(rows).__name__}, and a list of rows is needed.")
+        raise Refusal(f"{label} returned {rows!r:.80}, and a list of rows is needed.")
     keys = dict.fromkeys(key for row in rows for key in row)
     for key in keys:
         if without := [index for index, row in enumerate(rows) if key not in row]:
-            raise DataError(f"{label} gives no {key!r} in {rows_named(without)}. Every row must have the same keys.")
+            raise Refusal(f"{label} gives no {key!r} in {rows_named(without)}. Every row must have the same keys.")
     return {key: [row[key] for row in rows] for key in keys}
 
 
@@ -94,9 +90,9 @@ def _stored(source: Source, base_dir: Path) -> Table:
         folders = dict.fromkeys((given.parent, (base_dir / given).parent))
         names = [file.name for folder in folders if folder.is_dir() for file in folder.iterdir()]
         hint = suggest(given.name, names, "Check the path.")
-        raise DataError(f"there is no file or folder {path}, in {base_dir} or in the current directory. {hint}")
+        raise Refusal(f"there is no file or folder {path}, here or in {base_dir}. {hint}")
     if found is not None and (fault := files_fault(found)):
-        raise DataError(f"{fault}. Name a file with rows.")
+        raise Refusal(f"{fault}. Name a file with rows.")
     try:
         if found is not None and found.is_dir():
             is_saved = any((found / name).is_file() for name in ("dataset_info.json", "dataset_dict.json"))
@@ -104,16 +100,14 @@ def _stored(source: Source, base_dir: Path) -> Table:
         elif found is not None:
             dataset = load_dataset(_format(found), data_files=str(found), split=source.split or "train")
         elif source.split is None:
-            raise DataError(
-                f"{path} is taken for a hub id, whose splits are not alike. Write `split: train` or `split: test`."
-            )
+            raise Refusal(f"{path} is taken for a hub id. Write `split: train` or `split: test`.")
         else:
             use_offline_mode()
             dataset = load_dataset(path, source.config_name, split=source.split)
     except (DatasetsError, OSError, ValueError) as error:
-        if isinstance(error, DataError):
+        if isinstance(error, Refusal):
             raise
-        raise DataError(f"{path} cannot be loaded: {_reason(error)} Check its name, config_name and split.") from error
+        raise Refusal(f"{path} cannot be loaded: {_reason(error)} Check its name, config_name and split.") from error
     assert isinstance(dataset, Dataset)
     return {name: dataset[name] for name in dataset.column_names}
 
@@ -127,20 +121,17 @@ def _looks_local(path: str, base_dir: Path) -> bool:
 
 def _from_folder(saved: Any, source: Source) -> Any:
     if saved is None:
-        raise DataError(
-            f"{source.path} is a folder that was not written by save_to_disk. Name a file in it "
-            f"({', '.join(_FORMATS)}), or a folder that save_to_disk wrote."
-        )
+        raise Refusal(f"{source.path} was not written by save_to_disk. Name a file in it ({', '.join(_FORMATS)}).")
     splits = [*saved] if isinstance(saved, dict) else [None]
     if source.split not in splits:
         named = ", ".join(split for split in splits if split) or "none"
-        raise DataError(f"{source.path} has no split {source.split!r}. Write `split:` with one of its splits: {named}.")
+        raise Refusal(f"{source.path} has no split {source.split!r}. Its splits: {named}.")
     return saved[source.split] if isinstance(saved, dict) else saved
 
 
 def _format(file: Path) -> str:
     if file.suffix not in _FORMATS:
-        raise DataError(f"{file} is not a file of a known kind. Rows are read from {', '.join(_FORMATS)}.")
+        raise Refusal(f"{file} is not a file of a known kind ({', '.join(_FORMATS)}).")
     return _FORMATS[file.suffix]
 
 

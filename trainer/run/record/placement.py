@@ -117,7 +117,7 @@ def _chosen(
         raise
     lock.release()
     if resume != AUTO:
-        what = f"There is no complete checkpoint in {run}. Start again with --resume auto, or name another run."
+        what = f"There is no complete checkpoint in {run}. --resume auto starts again."
         raise Refusal("\n".join([*placement.lines, what]), code="resume")
     again = _fresh(config)
     why = f"{run} ended before its first complete checkpoint, so the run starts again."
@@ -143,11 +143,8 @@ def _resumed(config: RunConfig, args: Any, run: Path, start: Mapping[str, Any], 
     changed = differences(manifest, start)
     shown = "".join(f"\n  {line}" for line in changed)
     if changed and not accept_changes:
-        raise Refusal(
-            f"{run} was started from other things than there are now, and the result would be neither run:{shown}\n"
-            "Bring them back, start a new run without --resume, or resume anyway: --accept-changes.",
-            code="resume",
-        )
+        what = f"{run} was started from other things than there are now:{shown}\n"
+        raise Refusal(f"{what}Bring them back, or resume anyway by --accept-changes.", code="resume")
     if checkpoint is None:
         return Placement(run, is_trained=True, is_finished=True)
     _ = record.metrics, record.parts  # refused here, before the model is loaded
@@ -160,8 +157,8 @@ def _resumed(config: RunConfig, args: Any, run: Path, start: Mapping[str, Any], 
         lines.append(f"{run} resumes with other versions, so numbers may differ: {', '.join(others)}.")
     if config.trl.get("use_vllm"):
         lines.append(
-            "vLLM draws completions in an engine of its own, whose random state is in no checkpoint: from here on they "
-            "are others than without the stop, from the same distribution. Everything else continues exactly."
+            "vLLM's random state is in no checkpoint: its completions are others than without the stop, from the same "
+            "distribution. Everything else continues exactly."
         )
     choices = manifest.get("choices") or {}
     return Placement(run, checkpoint, trained, trained and is_finished, lines, changed, choices)

@@ -14,8 +14,8 @@ def problems(part: str, **options: object) -> str:
 COUNTDOWN = "rewards.0.verifier=countdown"
 
 ROWS = [
-    mistake("a file, misspelt", "data", "data.train.path=data/rows.jsnl", says="rows.jsonl?"),
-    mistake("a column, misspelt", "data", "data.train.columns={prompt: promt}", says="prompt?"),
+    mistake("a file, misspelt", "refusal", "data.train.path=data/rows.jsnl", says="rows.jsonl?"),
+    mistake("a column, misspelt", "refusal", "data.train.columns={prompt: promt}", says="prompt?"),
     mistake("the same prompt twice", "repeated-prompts", "data.train.path=data/twice.jsonl", severity="warning"),
     mistake(
         "one prompt, two references",
@@ -33,7 +33,7 @@ ROWS = [
     mistake(
         "a reference that is null", "unusable-reference", "data.train.path=data/null_reference.jsonl", says="row 3"
     ),
-    mistake("fewer rows than a rollout", "data", "data.train.max_rows=3", says="4"),
+    mistake("fewer rows than a rollout", "refusal", "data.train.max_rows=3", says="4"),
     mistake(
         "a prompt with its answer", "prompt-ends-with-answer", "data.train.path=data/answered.jsonl", severity="warning"
     ),
