@@ -40,7 +40,7 @@ class Decoding:
         if self.samples == 1:
             return ["avg@1"]
         k = self.samples
-        return [f"avg@{k}", *(f"pass@{size}" for size in pass_sizes(k)), f"maj@{k}", f"gap@{k}"]
+        return [f"avg@{k}", *(f"pass@{size}" for size in pass_sizes(k)), f"maj@{k}"]
 
 
 def decodings(samples: int | None, temperature: float | None, greedy: bool) -> list[Decoding]:

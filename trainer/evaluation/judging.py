@@ -1,4 +1,4 @@
-"""From completions to records: what the reward functions say of each, beside what was asked and written."""
+"""From completions to records: what the reward functions say of each, with what was asked and written."""
 
 import json
 from collections import defaultdict
@@ -16,7 +16,7 @@ class Answered:
     """Completions of held-out rows.
 
     Attributes:
-        prompts: as they were asked, with what an environment adds to them.
+        prompts: with what an environment adds to them.
         completion_ids: the tokens of each, results of tools among them.
         num_tokens: of each, those that the policy wrote.
         columns: what reward functions get beside the columns of the rows.
@@ -30,17 +30,10 @@ class Answered:
 
     def of(self, indices: Sequence[int]) -> "Answered":
         """Those at ``indices`` alone."""
-
-        def chosen(values: Sequence[Any]) -> list[Any]:
-            return [values[index] for index in indices]
-
-        return Answered(
-            chosen(self.prompts),
-            chosen(self.completions),
-            chosen(self.completion_ids),
-            chosen(self.num_tokens),
-            {name: chosen(values) for name, values in self.columns.items()},
-        )
+        fields: Any = (self.prompts, self.completions, self.completion_ids, self.num_tokens)
+        prompts, completions, ids, numbers = ([values[index] for index in indices] for values in fields)
+        columns = {name: [values[index] for index in indices] for name, values in self.columns.items()}
+        return Answered(prompts, completions, ids, numbers, columns)
 
 
 @dataclass
@@ -123,10 +116,7 @@ class Tally:
 
 def _first_answer(columns: Mapping[str, Any], names: Mapping[str, Any]) -> str | None:
     """The answer that the first function read which judged the completion: one of another task gives no reason."""
-    return next(
-        (columns.get(f"{name}/answer") for name in names if columns.get(f"{name}/reason") is not None),
-        None,
-    )
+    return next((columns.get(f"{name}/answer") for name in names if columns.get(f"{name}/reason") is not None), None)
 
 
 def _reward(scores: Sequence[float | None], weights: Sequence[float]) -> float | None:

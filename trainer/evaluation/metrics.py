@@ -1,8 +1,7 @@
-"""What k judged completions of each of n items say: avg@k, pass@k, gap@k, maj@k.
+"""What k scored completions of each of n items say: avg@k, pass@k, maj@k.
 
-``correct`` is (n, k): 1 right, 0 wrong, NaN unjudged. Each metric gives one value in [0, 1] for every item, NaN where
-the item has too few judged completions; `trainer.evaluation.shares.share_estimate` makes a mean with its interval
-of these values.
+``correct`` is (n, k): 1 right, 0 wrong, NaN unscored. Each metric gives one value in [0, 1] for every item, NaN where
+the item has too few scored completions; `trainer.evaluation.shares.share_estimate` makes a mean with its interval.
 """
 
 import math
@@ -39,22 +38,12 @@ def pass_at_k(correct: Values, k: int) -> Values:
     )
 
 
-def coverage_gap(correct: Values) -> Values:
-    """gap@k: pass@k − avg@k of each item, k = the samples: what the policy finds now and then but not each time.
-
-    The headroom that training on verdicts can turn into accuracy; where it closes while avg@k rises, probability was
-    only moved among answers that the policy already had (arXiv 2504.13837 compares the two curves). In [0, 1 − 1/k].
-    """
-    return pass_at_k(correct, correct.shape[1]) - average_correct(correct)
-
-
 def majority_correct(answers: Sequence[Sequence[str | None]], correct: Values) -> Values:
     """maj@k: whether the most frequent answer is right, (n, k) answers and verdicts → (n,).
 
-    Answers are told apart as text without surrounding space, so 0.5 and 1/2 are two answers where the verifier does not
-    normalise them. Completions without an answer have no vote; with no vote at all the item is wrong. A tie counts the
-    share of right answers among the tied ones: the expectation when it is broken at random. NaN where none is judged,
-    and everywhere if completions are right and yet none has an answer: then the verifier reads none.
+    Answers are compared as text. Completions without an answer have no vote; with no vote at all the item is wrong. A
+    tie counts the share of right answers among the tied ones. NaN where none is scored, and everywhere if completions
+    are right and yet none has an answer: then the verifier reads none.
     """
     if (correct == 1).any() and not any(text is not None for texts in answers for text in texts):
         return np.full(len(correct), np.nan)

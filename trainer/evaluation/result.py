@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 
 from evenkeel.trainer.evaluation.decoding import Decoding, pass_sizes
 from evenkeel.trainer.evaluation.differences import differences
-from evenkeel.trainer.evaluation.metrics import Values, average_correct, coverage_gap, majority_correct, pass_at_k
+from evenkeel.trainer.evaluation.metrics import Values, average_correct, majority_correct, pass_at_k
 from evenkeel.trainer.evaluation.shares import Estimate, share_estimate
 
 Record = Mapping[str, Any]
@@ -39,7 +39,7 @@ class EvaluationResult:
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
-        """Metric (avg@k, pass@k, maj@k, gap@k, greedy) → mean over all items with its interval."""
+        """Metric (avg@k, pass@k, maj@k, greedy) → mean over all items with its interval."""
         return self._estimates_of(self.records)
 
     @cached_property
@@ -94,10 +94,13 @@ class EvaluationResult:
         path.parent.mkdir(parents=True, exist_ok=True)
         rows = sorted(self.records, key=lambda record: (record["item"], record["greedy"], record["sample"]))
         table = pyarrow.Table.from_pylist([dict(row) for row in rows])
-        _write_whole(
-            path.with_suffix(".json"), lambda draft: draft.write_text(json.dumps(self.summary(), indent=2) + "\n")
-        )
-        _write_whole(path, lambda draft: parquet.write_table(table, draft))
+        text = json.dumps(self.summary(), indent=2) + "\n"
+        numbers = path.with_suffix(".json")
+        drafts = {file: file.with_name(f"{file.name}.draft") for file in (numbers, path)}
+        drafts[numbers].write_text(text)
+        parquet.write_table(table, drafts[path])
+        for file, draft in drafts.items():
+            draft.replace(file)
         return path
 
     def __str__(self) -> str:
@@ -106,10 +109,7 @@ class EvaluationResult:
         lines = [f"{self.dataset}: {summary['n_items']} items, {' and '.join(filter(None, drawn))}, 95 % intervals"]
         lines += [f"  {name:<10} {_text(found)}" for name, found in self.estimates.items()]
         first = next(iter(self.estimates))
-        lines += [
-            f"    {name:<20} {first} {_text(made[first])}  ({self._size(name)} items)"
-            for name, made in self.groups.items()
-        ]
+        lines += [f"    {name:<20} {first} {_text(made[first])}" for name, made in self.groups.items()]
         for pair, items in summary["verifiers_differ"].items():
             named = ", ".join(map(str, items[:10])) + ", …" * (len(items) > 10)
             lines.append(f"  {pair}: {len(items)} items on which they differ ({named})")
@@ -157,23 +157,16 @@ def _decoding_estimates(records: Sequence[Record], decoding: Decoding) -> list[t
     values: list[Values] = [average_correct(correct)]
     if decoding.samples > 1:
         values += [pass_at_k(correct, k) for k in pass_sizes(decoding.samples)] + [majority_correct(answers, correct)]
-        values += [coverage_gap(correct)]
     judged = int((~np.isnan(correct)).sum())
     return [(name, share_estimate(each, judged)) for name, each in zip(decoding.metrics, values, strict=True)]
 
 
-def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    draft = path.with_name(f"{path.name}.draft")
-    write(draft)
-    draft.replace(path)
-
-
 def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
-    """Plain data for a JSON file, which knows no NaN: what was not judged is ``None``."""
-    numbers = {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in estimates.items()}
+    """Plain data for a JSON file, which knows no NaN: what was not scored is ``None``."""
+    ends = ("value", "low", "high")
     return {
-        name: {end: None if math.isnan(number) else number for end, number in found.items()}
-        for name, found in numbers.items()
+        name: {end: None if math.isnan(getattr(found, end)) else getattr(found, end) for end in ends}
+        for name, found in estimates.items()
     }
 
 

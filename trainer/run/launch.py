@@ -1,6 +1,7 @@
 """One training run from its YAML file to its summary: checked, placed, trained, reported."""
 
 import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from evenkeel.trainer.run.preflight import (
     prepare_logging,
     started_processes,
 )
-from evenkeel.trainer.run.record.directory import forget_fresh_directory
 from evenkeel.trainer.run.record.files import SUMMARY_TEXT, TRAINER_STATE
 from evenkeel.trainer.run.record.manifest import (
     check_same_run_again,
@@ -117,7 +117,7 @@ def train(
             print(f"Otherwise than when the run began, so that numbers may differ: {', '.join(other)}", flush=True)
     except Refusal:
         if is_main and begins:
-            forget_fresh_directory(run)
+            shutil.rmtree(run)  # this start has made it
         raise
     if placement.is_trained and checkpoint is not None:  # stopped before its summary was written
         from transformers import TrainerState

@@ -267,7 +267,7 @@ class RunConfig(Section):
         )
         raise_all(self._unmatched_tasks())
         raise_all(self._unread_columns())
-        names = [name for decoding in self.evaluation.decodings for name in decoding.metrics if "gap" not in name]
+        names = [name for decoding in self.evaluation.decodings for name in decoding.metrics]
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
         known = known if self.evaluation.every_steps is not None else []
         if (wanted := self.evaluation.keep_best) is not None and wanted not in known:

@@ -1,10 +1,8 @@
 """The directory of one run: which one it is, who owns it, and whether it can be continued under given settings."""
 
-import contextlib
 import errno
 import itertools
 import os
-import shutil
 import socket
 from pathlib import Path
 
@@ -13,8 +11,7 @@ from filelock import FileLock, Timeout
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
-from evenkeel.trainer.run.record.checkpoints import checkpoints_of
-from evenkeel.trainer.run.record.files import CONFIG, LOCK, MANIFEST, SECONDS, WANDB_RUN_ID
+from evenkeel.trainer.run.record.files import CONFIG, LOCK
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging", "stopping", "vllm")
@@ -43,16 +40,6 @@ def fresh_directory(output_dir: str | Path) -> Path:
             continue
         return candidate
     raise AssertionError
-
-
-def forget_fresh_directory(run: Path) -> None:
-    """Delete the directory of a run that was refused before its first step, if nothing else has been put there."""
-    for start in checkpoints_of(run):  # of a branch
-        shutil.rmtree(start)
-    for name in (CONFIG, MANIFEST, LOCK, WANDB_RUN_ID, SECONDS):
-        (run / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        run.rmdir()
 
 
 def directories_of(output_dir: str | Path) -> list[Path]:

@@ -47,20 +47,13 @@ class DamagedFileError(Refusal):
 
 
 @with_config(OPEN)
-class SavedFile(TypedDict):
-    """One file of a checkpoint as it was saved."""
-
-    bytes: int
-    sha256: str
-
-
-@with_config(OPEN)
 class CheckpointRecord(TypedDict):
     """``manifest.json`` of a checkpoint."""
 
     step: int
     world_size: int
-    files: dict[str, SavedFile]
+    files: dict[str, dict[str, Any]]
+    """Name → ``bytes`` and ``sha256``."""
 
 
 @with_config(OPEN)
@@ -72,18 +65,12 @@ class StateRecord(TypedDict):
     best_model_checkpoint: NotRequired[str | None]
 
 
-class PartRecord(TypedDict):
-    """One part of a run, from its start or a checkpoint to a stop."""
-
-    began: str
-    seconds: float
-
-
 @with_config(OPEN)
 class SecondsRecord(TypedDict):
     """``seconds.json`` of a run."""
 
-    parts: list[PartRecord]
+    parts: list[dict[str, Any]]
+    """Each from its start or a checkpoint to a stop: ``began`` and ``seconds``."""
 
 
 @with_config(OPEN)
