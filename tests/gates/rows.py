@@ -222,7 +222,7 @@ ALGORITHMS = "tests/trainer/algorithms"
 GOLDEN = (
     f"{ALGORITHMS}/advantages/test_golden.py",
     f"{ALGORITHMS}/advantages/test_group_baselines.py",
-    f"{ALGORITHMS}/advantages/test_discriminative.py",
+    f"{ALGORITHMS}/advantages/test_edges.py",
     f"{ALGORITHMS}/coefficients/test_published_code.py",
     f"{ALGORITHMS}/token_weights/test_covariance_and_entropy.py",
 )

@@ -16,7 +16,6 @@ from tests.rewards.bounded import score_in_bounded_time
 TABLE = json.loads((Path(__file__).parent / "knights_knaves_cases.json").read_text(encoding="utf-8"))
 PUBLISHED = SHARED_DATA / "kk_train.parquet"
 NAMES = ("Zoe", "Amelia", "Ben")
-SOLUTION = (True, False, False)
 
 
 @pytest.mark.parametrize("scheme", ["accuracy", "paper"])
@@ -96,44 +95,6 @@ def test_gold_completion_is_none_without_a_solution():
 def test_time_is_bounded(block):
     completion = f"<think></think><answer>{block}</answer>"
     assert score_in_bounded_time("knights_knaves", completion, TABLE["references"]["three"]) == 0.0
-
-
-_FRAGMENTS = st.sampled_from(
-    [
-        "<think>",
-        "</think>",
-        "<answer>",
-        "</answer>",
-        "\n",
-        " ",
-        ",",
-        ".",
-        ":",
-        " and ",
-        " or ",
-        " not ",
-        "**",
-        "(1) ",
-        "if ",
-    ]
-    + [f"{name} is a {role}" for name in NAMES for role in ("knight", "knave")]
-    + [*NAMES, " is ", "a ", "knight", "knave", "None of these hold", "\u0130", "\ud800"]
-)
-
-
-@given(st.lists(_FRAGMENTS | st.text(max_size=5), max_size=25).map("".join), st.sampled_from(["accuracy", "paper"]))
-def test_no_text_raises_and_only_the_solution_is_paid(text, scheme):
-    verifier = KnightsKnaves(scheme=scheme)
-    for completion in (text, f"<think></think><answer>{text}</answer>"):
-        verdict = verifier(completion, TABLE["references"]["three"])
-        assert verdict.score in {"accuracy": (1.0, 0.0), "paper": (3.0, -0.5, -1.0, -3.0)}[scheme]
-        if verdict.score == verifier.full_score:
-            answer = completion.rpartition("<answer>")[2].replace("*", "").lower()
-            for name, is_knight in zip(NAMES, SOLUTION, strict=True):
-                assert answer.count(name.lower()) == 1
-                assert answer.partition(name.lower())[2].find("knight" if is_knight else "knave") in range(1, 20)
-            assert answer.count("knight") == 1
-            assert not {"not", "or", "if", "none"} & set(answer.replace(",", " ").split())
 
 
 @given(st.text() | st.recursive(st.none() | st.text() | st.integers(), st.lists, max_leaves=8), st.text(max_size=30))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo, grpo, reinforce_pp, rloo
-from evenkeel.trainer.algorithms.groups import dead_groups, group_count, judged_right
+from evenkeel.trainer.algorithms.groups import dead_groups
 
 NAN = float("nan")
 
@@ -31,11 +31,3 @@ def test_the_spread_that_counts_is_relative_to_the_largest_reward(largest):
     just_alive = torch.tensor([largest, largest * (1 - 1.1e-6)], dtype=torch.float64)
     assert dead_groups(just_dead, 2).all()
     assert not dead_groups(just_alive, 2).any()
-
-
-def test_counts_and_right_rows_leave_the_unjudged_out():
-    rewards = torch.tensor([1.0, 0.5, NAN, 2.0])
-    right, wrong = judged_right(rewards, 1.0)
-    assert right.tolist() == [True, False, False, True]
-    assert wrong.tolist() == [False, True, False, False]
-    assert group_count(right, 2).tolist() == [1, 1, 1, 1]

@@ -13,7 +13,6 @@ from evenkeel.trainer.algorithms import advantages
 from evenkeel.trainer.algorithms.contract import (
     ADVANTAGE,
     PROMPT_SAMPLER,
-    TOKEN_WEIGHT,
     UPDATE_SCHEDULE,
 )
 from evenkeel.trainer.algorithms.registry import KINDS, Strategy, built_in, find_strategy
@@ -74,30 +73,6 @@ def test_options_are_bound_and_only_the_inputs_that_a_part_names_are_filled_in(p
     part = build(ADVANTAGE, {"name": "part_with_inputs:lengths_only", "power": 2.0})
     assert part.signals == {"rewards", "group_size", "lengths"}
     assert of_rewards(part, 0.0, 1.0, lengths=torch.tensor([1, 3]), mask="not asked for") == [-0.5, 4.5]
-
-
-def test_an_unknown_name_gets_the_nearest_one_or_the_list():
-    refused(ADVANTAGE, "exchangable", "unknown-name", "Did you mean exchangeable?")
-    refused(ADVANTAGE, "zzz", "unknown-name", ", ".join(sorted(built_in(ADVANTAGE))))
-
-
-@pytest.mark.parametrize("value", ["0.2", True, [0.2]], ids=repr)
-def test_an_option_of_the_wrong_type_is_refused(value):
-    refused(TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": value}, "option-not-accepted", f"alpha = {value!r}")
-
-
-@pytest.mark.parametrize(
-    ("path", "fragment"),
-    [
-        ("no_such_package.module:part", "ModuleNotFoundError: No module named 'no_such_package'"),
-        ("broken_module:part", "RuntimeError: needs a licence"),
-        ("good_module:missing", "has no attribute 'missing'"),
-    ],
-)
-def test_a_failing_import_is_an_error_that_says_why(packages, path, fragment):
-    write_module(packages, "broken_module", "raise RuntimeError('needs a licence')")
-    write_module(packages, "good_module", "")
-    refused(ADVANTAGE, path, "failed-import", fragment)
 
 
 def test_what_is_no_function_is_refused():

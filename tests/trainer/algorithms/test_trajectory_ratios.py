@@ -19,10 +19,6 @@ def test_what_stands_on_padding_does_not_matter():
     torch.testing.assert_close(trajectory_ratios(log_ratio, mask), torch.full((2,), math.exp(0.5)))
 
 
-def test_a_trajectory_without_tokens_weighs_one():
-    assert trajectory_ratios(torch.ones(1, 3), torch.zeros(1, 3, dtype=torch.long), "geometric").tolist() == [1.0]
-
-
 def test_a_long_trajectory_does_not_overflow():
     log_ratio = torch.tensor([[0.1], [-0.1]]).expand(2, 4000)
     weights = trajectory_ratios(log_ratio, torch.ones(2, 4000, dtype=torch.long))

@@ -11,7 +11,7 @@ from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_W
 from evenkeel.trainer.algorithms.registry import find_strategy
 from evenkeel.trainer.algorithms.results import checked_advantages, checked_factors
 from evenkeel.trainer.algorithms.trial import tried_schedule
-from evenkeel.trainer.algorithms.turns import of_tokens, turn_column, turn_numbers, turn_returns
+from evenkeel.trainer.algorithms.turns import turn_column, turn_numbers, turn_returns
 from tests.trainer.algorithms.test_every_strategy import GROUP_SIZE, LONGEST, batches, fresh, names
 
 NAN = float("nan")
@@ -61,12 +61,6 @@ def test_the_outcome_is_earned_by_the_last_turn():
     paid = torch.tensor([[0.0, 1.0, 2.0], [0.0, NAN, NAN], [NAN] * 3, [1.0, 1.0, NAN]])
     expected = torch.tensor([[1.25, 2.5, 3.0], [4.0, NAN, NAN], [NAN] * 3, [NAN] * 3])
     torch.testing.assert_close(turn_returns(torch.tensor([1.0, 4.0, 4.0, NAN]), paid, 0.5), expected, equal_nan=True)
-
-
-def test_tokens_of_no_turn_get_nothing():
-    values, turns = torch.tensor([[3.0, NAN], [5.0, 6.0]]), torch.tensor([[0, -1, 1], [0, 1, -1]])
-    expected = torch.tensor([[3.0, 0.0, 0.0], [NAN] * 3])
-    torch.testing.assert_close(of_tokens(values, turns, torch.tensor([1.0, NAN])), expected, equal_nan=True)
 
 
 def with_tools(signals: dict[str, Any]) -> tuple[dict[str, Any], Tensor]:

@@ -12,7 +12,6 @@ from evenkeel.trainer.algorithms.advantages.exchangeable import (
     exchangeable_token_class,
 )
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo, rloo
-from evenkeel.trainer.algorithms.contract import Traits, traits_of
 from tests.trainer.algorithms.advantages.rollouts import NAN, property_test, rollouts
 
 mixed_rollouts = rollouts(lowest=-16, highest=24, min_group_size=2)
@@ -169,11 +168,3 @@ def test_the_correlation_decides_which_classes_are_weak():
 
     assert torch.equal(with_threshold(0.70), sequence_level)
     assert not torch.allclose(with_threshold(0.71), sequence_level, atol=1e-2)
-
-
-def test_the_three_declare_what_their_cancellation_needs():
-    assert traits_of(exchangeable) == Traits(cancels_shared_tokens=True, needs_whole_groups="step")
-    assert traits_of(exchangeable_token_class) == Traits(cancels_shared_tokens="classes", needs_whole_groups="step")
-    assert traits_of(exchangeable_prefix_tree) == Traits(
-        cancels_shared_tokens=True, needs_whole_groups="step", needs_equal_sequence_weights=True
-    )

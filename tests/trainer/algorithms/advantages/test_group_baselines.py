@@ -11,7 +11,6 @@ from hypothesis import given
 from evenkeel.trainer.algorithms.advantages.group_baselines import (
     dr_grpo,
     grpo,
-    opo,
     reinforce_pp,
     rloo,
 )
@@ -81,9 +80,3 @@ def test_epsilons_are_those_of_the_published_algorithms():
     # The same with d = 2e-8 and ε = 1e-8.
     whitened = reinforce_pp(torch.tensor([0.0, 2e-8], dtype=torch.float64), 2)
     torch.testing.assert_close(whitened[1].item(), 2**0.5 - 1)
-
-
-def test_opo_without_any_token_keeps_the_plain_mean():
-    rewards = torch.tensor([1.0, 0.0, NAN, 1.0])
-    result = opo(rewards, 4, torch.zeros(4, dtype=torch.long))
-    torch.testing.assert_close(result, dr_grpo(rewards, 4), equal_nan=True)
