@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
         lambda given: commands.plan(given.file, given.pilot, given.items, given.difference),
     ),
     "run": ("run all cells, or go on with them", lambda given: commands.run(given.file)),
-    "status": ("show how far they are", lambda given: commands.status(given.file, once=given.once)),
+    "status": ("show how far they are", lambda given: commands.status(given.file)),
     "report": ("compare the finished cells", lambda given: commands.report(given.file)),
     "cell": ("run one cell in this terminal", lambda given: commands.run_cell(given.file, given.choice)),
 }
@@ -49,8 +49,6 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--pilot", type=Path, help="directory of finished cells")
             command.add_argument("--items", type=positive(int), help="held-out items; else the pilot's")
             command.add_argument("--difference", type=positive(float), help="in accuracy, to be found")
-        if name == "status":
-            command.add_argument("--once", action="store_true", help="print the table and end")
         if name == "cell":
             command.add_argument("choice", nargs=2, metavar="key=value", help="variant=… and seed=…")
     return whole

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 NAMES: dict[str, tuple[str, ...]] = {
-    "reward": ("reward", "critic/score/mean", "critic/rewards/mean"),
+    "reward": ("reward", "critic/score/mean"),
     "reward_std": ("reward_std",),
-    "reward_max": ("critic/score/max", "critic/rewards/max"),
-    "reward_min": ("critic/score/min", "critic/rewards/min"),
     "dead_groups": ("frac_reward_zero_std", "groups/frac_dead"),
     "all_right": ("groups/frac_all_correct",),
     "all_wrong": ("groups/frac_all_wrong",),
     "truncated": ("completions/clipped_ratio", "response_length/clip_ratio"),
-    "length": ("completions/mean_length", "completion_length", "response_length/mean"),
+    "length": ("completions/mean_length", "response_length/mean"),
     "entropy": ("entropy", "actor/entropy", "actor/entropy_loss"),
     "kl": ("kl", "actor/kl_loss", "actor/reward_kl_penalty"),
     "learning_rate": ("learning_rate", "actor/lr"),
@@ -23,7 +21,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "loss": ("loss", "actor/pg_loss"),
     "clipped": ("clip_ratio/region_mean", "clip_ratio", "actor/pg_clipfrac"),
 }
-"""Our name → the names under which TRL (and this project), older TRL and verl log it; the first that is there counts.
+"""Our name → the names under which TRL (and this project) and verl log it; the first that is there counts.
 
 ``truncated``: the share of completions that reached the token limit. ``clipped``: the share of tokens whose importance
 ratio was clipped, which have no gradient. ``dead_groups``: the share of groups whose rewards are all equal."""
@@ -31,10 +29,9 @@ ratio was clipped, which have no gradient. ``dead_groups``: the share of groups 
 HELD_OUT = (
     re.compile(r"eval[_/][^/]+/(avg@\d+|greedy)"),
     re.compile(r"val-core/.+/mean@\d+"),
-    re.compile(r"val/test_score/.+"),
     re.compile(r"eval[_/]reward"),
 )
-"""Names of held-out accuracies, the first kind that a line holds: ours, verl's, older verl's, TRL's. ``held_out`` is
+"""Names of held-out accuracies, the first kind that a line holds: ours, verl's, TRL's. ``held_out`` is
 the mean over all names of that kind: over data sets and ways of decoding."""
 
 _MAY_BE_INFINITE = ("gradient_norm", "loss")
@@ -75,8 +72,6 @@ class Log:
         found = {name: next((line[key] for key in keys if key in line), None) for name, keys in NAMES.items()}
         numbers = {name: number(value) for name, value in found.items()}
         numbers["held_out"] = _held_out(line)
-        if numbers["reward_std"] is None and None not in (high := numbers["reward_max"], low := numbers["reward_min"]):
-            numbers["reward_std"] = (high - low) / 2 if high is not None and low is not None else None
         for name, value in numbers.items():
             if value is not None and (math.isfinite(value) or name in _MAY_BE_INFINITE):
                 self.values[name].append(value)

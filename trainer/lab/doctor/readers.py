@@ -14,6 +14,7 @@ from zlib import crc32
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.doctor.log import HELD_OUT, NAMES, number
+from evenkeel.trainer.run.record.files import bytes_of
 
 _KNOWN = {key for keys in NAMES.values() for key in keys}
 _LOOKED_FOR = (
@@ -52,10 +53,7 @@ def read(path: str | Path) -> Record:
     file = _file_of(Path(path))
     if file.exists() and not file.is_file():
         raise Refusal(f"{file} is no regular file. Name a log.")
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise Refusal(f"{file} cannot be read: {error.strerror}.") from error
+    content = bytes_of(file)
     damaged: list[str] = []
     reader = _wandb if file.suffix == ".wandb" else _trainer_state if file.suffix == ".json" else _json_lines
     lines: list[tuple[int, Mapping[str, Any]]] = []
@@ -66,23 +64,21 @@ def read(path: str | Path) -> Record:
         what = f"what it holds is {keys}" if keys else "it holds no numbers at all"
         where = f" ({damaged[0]})" if damaged else ""
         raise Refusal(
-            f"{file}: none of its lines has a metric that a rule reads, such as reward or critic/score/mean; "
-            f"{what}{where}. Name the metrics.jsonl of a run of ours, a trainer_state.json of transformers, a file "
-            "run-*.wandb of W&B, or the file that verl's logger `file` writes."
+            f"{file}: no line has a metric that a rule reads, such as reward; {what}{where}. Name a metrics.jsonl, "
+            "trainer_state.json, run-*.wandb, or the file of verl's logger `file`."
         )
     return Record(file, lines, damaged)
 
 
 def _file_of(path: Path) -> Path:
     if not path.exists():
-        raise Refusal(f"{path} does not exist. Name the folder of a run, or the file with its metrics.")
+        raise Refusal(f"{path} does not exist. Name a run's folder, or the file with its metrics.")
     if not path.is_dir():
         return path
     for pattern in _LOOKED_FOR:
         if found := [file for file in path.glob(pattern) if file.is_file()]:
             return max(found, key=_age)
-    listed = ", ".join(_LOOKED_FOR)
-    raise Refusal(f"{path} holds no log of a run: none of {listed}. A run has one after its first log line.")
+    raise Refusal(f"{path} holds no log of a run: none of {', '.join(_LOOKED_FOR)}.")
 
 
 def _age(file: Path) -> tuple[list[int], float]:
@@ -115,10 +111,7 @@ def _json_lines(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapp
 def _trainer_state(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
     state = _json(content)
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
-        raise Refusal(
-            f"{file} is not what transformers writes: it is cut off or has no list log_history. Name that of another "
-            "checkpoint."
-        )
+        raise Refusal(f"{file} is cut off or has no list log_history.")
     for place, entry in enumerate(state["log_history"]):
         if isinstance(entry, dict):
             yield entry
@@ -142,7 +135,7 @@ def _wandb(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[s
     from wandb.proto.wandb_internal_pb2 import Record as WandbRecord
 
     if not content.startswith(b":W&B"):
-        raise Refusal(f"{file} does not begin as a file of W&B does. Name the run-*.wandb of an offline-run folder.")
+        raise Refusal(f"{file} does not begin as a file of W&B does.")
     position, record, joined = 7, b"", dict[str, Any]()
     while position < len(content):
         left = 32768 - position % 32768

@@ -27,8 +27,7 @@ class Symptom:
         lines: how many numbers of that metric it waits for.
         says: what it found, a template of its numbers.
         change: what to change, a sentence.
-        trl: the settings of TRL's ``GRPOConfig`` to turn; in a run file of ours they stand under ``trl:``.
-        own: settings of our run files beside those.
+        settings: to turn, as a run file names them; those under ``trl.`` are TRL's.
         found: the function.
     """
 
@@ -38,20 +37,14 @@ class Symptom:
     lines: int
     says: str
     change: str
-    trl: tuple[str, ...]
-    own: tuple[str, ...]
+    settings: str
     found: Callable[[Log], Numbers | None]
-
-    @property
-    def settings(self) -> list[str]:
-        """What to turn, as a run file of ours names it."""
-        return [*self.own, *(f"trl.{name}" for name in self.trl)]
 
     def unasked(self, log: Log) -> str | None:
         """Why it could not be asked of ``log``; ``None``: it was."""
         logged = len(log.values.get(self.needs, ()))
         if not logged:
-            names = NAMES.get(self.needs, ("eval_reward", "eval/<data set>/avg@k", "val-core/<data set>/…/mean@k"))
+            names = NAMES.get(self.needs, ("eval_reward", "eval/<data set>/avg@k"))
             return f"nothing of {' or '.join(names)} is logged"
         return None if logged >= self.lines else f"it needs {self.lines} numbers of {self.needs}; {logged} are logged"
 
@@ -73,7 +66,7 @@ class Observation:
     @property
     def advice(self) -> str:
         """What to change, and the settings by name."""
-        return f"{self.rule.change} Settings (TRL's own without trl.): {', '.join(self.rule.settings)}."
+        return f"{self.rule.change} Settings: {self.rule.settings}."
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as plain data."""
@@ -85,7 +78,7 @@ class Observation:
             "numbers": {name: value if math.isfinite(value) else str(value) for name, value in self.numbers.items()},
             "text": self.text,
             "change": self.rule.change,
-            "settings": {"evenkeel": self.rule.settings, "trl": [*self.rule.trl]},
+            "settings": self.rule.settings.split(", "),
         }
 
 
@@ -127,11 +120,11 @@ SYMPTOMS: list[Symptom] = []
 """All rules, in the order in which they are asked and listed."""
 
 
-def symptom(name: str, severity: Severity, **told: Any) -> Callable[[Callable[[Log], Numbers | None]], Any]:
+def symptom(name: str, severity: Severity, **fields: Any) -> Callable[[Callable[[Log], Numbers | None]], Any]:
     """Put the function below into `SYMPTOMS`; the arguments are the fields of `Symptom`."""
 
     def listed(found: Callable[[Log], Numbers | None]) -> Callable[[Log], Numbers | None]:
-        SYMPTOMS.append(Symptom(name, severity, **{"own": (), **told}, found=found))
+        SYMPTOMS.append(Symptom(name, severity, **fields, found=found))
         return found
 
     return listed
@@ -142,9 +135,9 @@ def symptom(name: str, severity: Severity, **told: Any) -> Callable[[Callable[[L
     "error",
     needs="learning_rate",
     lines=3,
-    says="The learning rate was 0 in {lines:.0f} lines in a row: no weight moves.",
-    change="Write a learning rate above 0, or a schedule that is not over yet.",
-    trl=("learning_rate", "lr_scheduler_type", "warmup_steps", "max_steps"),
+    says="The learning rate was 0 in {lines:.0f} lines in a row.",
+    change="Write a learning rate above 0, or a longer schedule.",
+    settings="trl.learning_rate, trl.lr_scheduler_type, trl.warmup_steps, trl.max_steps",
 )
 def learning_rate_zero(log: Log) -> Numbers | None:
     rates = log.last("learning_rate", 3)
@@ -157,9 +150,8 @@ def learning_rate_zero(log: Log) -> Numbers | None:
     needs="gradient_norm",
     lines=1,
     says="The gradient norm is {gradient_norm}, the loss {loss}.",
-    change="Train in bfloat16, clip the gradient, lower the learning rate. Our runs keep the batch in faults/.",
-    trl=("max_grad_norm", "learning_rate", "bf16"),
-    own=("stopping.skip_faults",),
+    change="Train in bfloat16, clip the gradient, lower the learning rate.",
+    settings="stopping.skip_faults, trl.max_grad_norm, trl.learning_rate, trl.bf16",
 )
 def not_finite(log: Log) -> Numbers | None:
     newest = {name: (log.last(name, 1) or [0.0])[0] for name in ("gradient_norm", "loss")}
@@ -171,10 +163,9 @@ def not_finite(log: Log) -> Numbers | None:
     "error",
     needs="truncated",
     lines=3,
-    says="In {lines:.0f} lines in a row {truncated:.0%} of the completions were cut off at the token limit and none "
-    "was right (mean reward {reward:.3g}).",
+    says="In {lines:.0f} lines in a row {truncated:.0%} of the completions were truncated and none was right.",
     change="Allow longer completions; check that the policy writes its end-of-text token.",
-    trl=("max_completion_length",),
+    settings="trl.max_completion_length",
 )
 def truncated_and_wrong(log: Log) -> Numbers | None:
     truncated, rewards = log.last("truncated", 3), log.last("reward", 3)
@@ -183,7 +174,7 @@ def truncated_and_wrong(log: Log) -> Numbers | None:
         return None
     unrewarded = max(rewards) <= 0 or (bool(spread) and not any(spread))
     none_right = min(wrong) >= 0.98 if wrong else unrewarded
-    return {"lines": 3, "truncated": mean(truncated), "reward": mean(rewards)} if none_right else None
+    return {"lines": 3, "truncated": mean(truncated)} if none_right else None
 
 
 @symptom(
@@ -191,18 +182,15 @@ def truncated_and_wrong(log: Log) -> Numbers | None:
     "error",
     needs="gradient_norm",
     lines=WINDOW,
-    says="The gradient was 0 in {lines:.0f} lines in a row: nothing is trained (mean reward {reward:.3g}, groups whose "
-    "rewards are all equal {dead:.0%}).",
-    change="Where all groups are dead, see dead-groups; else look at masks, token weights and clipping.",
-    trl=("num_generations", "epsilon", "mask_truncated_completions"),
-    own=("algorithm.prompt_sampler",),
+    says="The gradient was 0 in {lines:.0f} lines in a row (mean reward {reward:.3g}).",
+    change="Look at equal rewards, masks, token weights and clipping.",
+    settings="algorithm.prompt_sampler, trl.num_generations, trl.epsilon, trl.mask_truncated_completions",
 )
 def nothing_trained(log: Log) -> Numbers | None:
     norms = log.last("gradient_norm", WINDOW)
     if not norms or any(norms):
         return None
-    rewards, dead = log.last("reward", WINDOW), log.last("dead_groups", WINDOW)
-    return {"lines": WINDOW, "reward": mean(rewards or [math.nan]), "dead": mean(dead or [math.nan])}
+    return {"lines": WINDOW, "reward": mean(log.last("reward", WINDOW) or [math.nan])}
 
 
 @symptom(
@@ -210,12 +198,9 @@ def nothing_trained(log: Log) -> Numbers | None:
     "warning",
     needs="dead_groups",
     lines=WINDOW,
-    says="{dead:.0%} of the groups had equal rewards and taught nothing (mean of {lines:.0f} lines; mean reward "
-    "{reward:.3g}).",
-    change="Generate more completions a prompt, or choose prompts that are solved sometimes: harder ones where the "
-    "mean reward is high, easier ones where it is low.",
-    trl=("num_generations", "temperature"),
-    own=("algorithm.prompt_sampler: dynamic",),
+    says="{dead:.0%} of the groups had equal rewards (mean of {lines:.0f} lines; mean reward {reward:.3g}).",
+    change="Generate more completions a prompt, or choose prompts that are solved sometimes.",
+    settings="algorithm.prompt_sampler: dynamic, trl.num_generations, trl.temperature",
 )
 def dead_groups(log: Log) -> Numbers | None:
     shares, rewards = log.last("dead_groups", WINDOW), log.last("reward", WINDOW)
@@ -229,9 +214,9 @@ def dead_groups(log: Log) -> Numbers | None:
     "warning",
     needs="truncated",
     lines=WINDOW,
-    says="{truncated:.0%} of the completions were cut off at the token limit (mean of {lines:.0f} lines).",
-    change="Allow longer completions, or leave those that were cut off out of the loss.",
-    trl=("max_completion_length", "mask_truncated_completions"),
+    says="{truncated:.0%} of the completions were truncated (mean of {lines:.0f} lines).",
+    change="Allow longer completions, or mask those that were truncated.",
+    settings="trl.max_completion_length, trl.mask_truncated_completions",
 )
 def truncated(log: Log) -> Numbers | None:
     shares = log.last("truncated", WINDOW)
@@ -244,9 +229,8 @@ def truncated(log: Log) -> Numbers | None:
     needs="entropy",
     lines=2 * WINDOW,
     says="The entropy fell from {first:.3g} to {last:.3g} nats a token, {share:.1%} of its start.",
-    change="Raise the upper clip, weight the tokens that spend entropy down, or sample warmer.",
-    trl=("epsilon_high", "entropy_coef", "temperature", "learning_rate"),
-    own=("algorithm.token_weight: clip_cov",),
+    change="Raise the upper clip, weight down the tokens that spend entropy, or sample warmer.",
+    settings="algorithm.token_weight: clip_cov, trl.epsilon_high, trl.entropy_coef, trl.temperature, trl.learning_rate",
 )
 def entropy_collapse(log: Log) -> Numbers | None:
     first, last = log.first("entropy", 2 * WINDOW)[:WINDOW], log.last("entropy", WINDOW)
@@ -261,11 +245,9 @@ def entropy_collapse(log: Log) -> Numbers | None:
     needs="held_out",
     lines=3,
     says="The training reward rose from {reward_first:.3g} to {reward_last:.3g}, the held-out accuracy from "
-    "{held_out_first:.3g} to no more than {held_out_last:.3g} in its last two evaluations.",
-    change="Look at the completions that earn the reward: what is rewarded is not what is evaluated, or the training "
-    "prompts are learned by heart. Add prompts, tighten the verifier, keep closer to the reference.",
-    trl=("beta", "num_train_epochs", "reward_weights"),
-    own=("rewards", "data.train", "evaluation.every_steps"),
+    "{held_out_first:.3g} to {held_out_last:.3g} at most.",
+    change="Read the completions that earn the reward; add prompts, tighten the verifier, stay near the reference.",
+    settings="rewards, data.train, evaluation.every_steps, trl.beta, trl.num_train_epochs, trl.reward_weights",
 )
 def held_out_stands_still(log: Log) -> Numbers | None:
     held_out = log.values.get("held_out", [])
@@ -289,8 +271,8 @@ def held_out_stands_still(log: Log) -> Numbers | None:
     needs="kl",
     lines=WINDOW,
     says="The policy is {kl:.3g} nats a token away from its reference (median of {lines:.0f} lines).",
-    change="Lower the learning rate, raise beta, or synchronise the reference.",
-    trl=("beta", "learning_rate", "sync_ref_model", "max_grad_norm"),
+    change="Lower the learning rate, raise beta, or synchronize the reference.",
+    settings="trl.beta, trl.learning_rate, trl.sync_ref_model, trl.max_grad_norm",
 )
 def kl_runaway(log: Log) -> Numbers | None:
     values = log.last("kl", WINDOW)
@@ -304,9 +286,8 @@ def kl_runaway(log: Log) -> Numbers | None:
     lines=2 * WINDOW,
     says="The mean length went from {first:.4g} to {last:.4g} tokens while the reward went from {reward_first:.3g} to "
     "{reward_last:.3g}.",
-    change="Use a loss without the division by the length of each answer; look at what the long answers say.",
-    trl=("loss_type", "mask_truncated_completions", "max_completion_length"),
-    own=("algorithm.advantage: dr_grpo",),
+    change="Use a loss that does not divide by each length; read the long answers.",
+    settings="algorithm.advantage: dr_grpo, trl.loss_type, trl.mask_truncated_completions, trl.max_completion_length",
 )
 def lengths_drifting(log: Log) -> Numbers | None:
     lengths, rewards = log.first("length", 2 * WINDOW)[:WINDOW], log.first("reward", 2 * WINDOW)[:WINDOW]
@@ -324,10 +305,9 @@ def lengths_drifting(log: Log) -> Numbers | None:
     "note",
     needs="clipped",
     lines=WINDOW,
-    says="{clipped:.0%} of the tokens were clipped (mean of {lines:.0f} lines) and had no gradient.",
+    says="{clipped:.0%} of the tokens were clipped (mean of {lines:.0f} lines).",
     change="Take fewer optimizer steps a rollout batch, a lower learning rate or a wider clip.",
-    trl=("epsilon", "epsilon_high", "num_iterations", "learning_rate", "importance_sampling_level"),
-    own=("algorithm.sequences_per_update",),
+    settings="algorithm.sequences_per_update, trl.epsilon, trl.epsilon_high, trl.num_iterations, trl.learning_rate",
 )
 def clip_fraction(log: Log) -> Numbers | None:
     shares = log.last("clipped", WINDOW)

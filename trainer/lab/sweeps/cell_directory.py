@@ -39,7 +39,7 @@ class CellDirectory:
 
     def definition(self) -> dict[str, Any]:
         """``cell.json``, or an empty mapping where the cell was never started."""
-        return _read(self.path / "cell.json", "Delete it: the cell then goes on from its newest checkpoint.")
+        return _read(self.path / "cell.json", "Delete it.")
 
     def write_definition(self, definition: Mapping[str, Any]) -> None:
         """Replace ``cell.json``."""

@@ -3,7 +3,6 @@
 They raise `Refusal` where the file, its parts or this machine are not able to do what is asked.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from evenkeel.trainer.lab.sweeps.queues import Queue, SlurmQueue, local_queue
 from evenkeel.trainer.lab.sweeps.runner import SweepRunner, locked_directory, write_sweep
 from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
-from evenkeel.trainer.lab.sweeps.status import budget_table, status_table, watch
+from evenkeel.trainer.lab.sweeps.status import budget_table, status_table
 from evenkeel.trainer.lab.sweeps.tuning import (
     check_stages,
     choices,
@@ -139,18 +138,15 @@ def _pilot_commands(sweep: Sweep, file: Path) -> str:
     return f"Run two or three seeds of one variant, such as `{cell}`, or name an earlier sweep's directory by --pilot."
 
 
-def status(file: Path, *, once: bool) -> int:
-    """The table of all cells, updated in a terminal unless ``once``."""
+def status(file: Path) -> int:
+    """The table of all cells."""
     sweep, _ = load_sweep(file)
     tuning = Path(sweep.output_dir) / "tuning"
     if sweep.tune and (tuning / "sweep.json").exists() and not (Path(sweep.output_dir) / "sweep.json").exists():
         root = tuning  # the confirmation's settings are not known yet
     else:
         root = _started(file)
-    if once or not sys.stdout.isatty():
-        print_table(status_table(root))
-    else:
-        watch(root)
+    print_table(status_table(root))
     return 0
 
 

@@ -12,7 +12,6 @@ variant writes itself stands.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.lab.sweeps.cells import Cell, override_value
@@ -78,7 +77,7 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
         except Refusal as error:
             problems += [located_in_sweep(problem, cell, tree) for problem in error.problems]
     if not problems and any(plan.config.data.test is None for plan in plans):
-        what = f"compares variants on held-out rows, and a cell of {Path(sweep.config).name} has none."
+        what = "has no held-out rows to compare variants on."
         origin = tree.value["config"].origin if "config" in tree.value else tree.origin
         problems.append(Problem(("config",), what, "Write `data: {test: …}` there.", origin, code="no-held-out-rows"))
     if problems:
@@ -128,10 +127,7 @@ def _scaled(sweep: Sweep, cell: Cell, config: RunConfig, steps: int, base_steps:
         elif isinstance(value, int) and value > 0 and steps != base_steps:
             exact = Fraction(value * steps, base_steps)
             if exact.denominator != 1:
-                what = (
-                    f"is {value} in the base file, where a rollout batch takes {base_steps} optimizer steps; with "
-                    f"{steps} of them {cell.variant!r} would need {float(exact):g}."
-                )
+                what = f"is {value} in the base file; {cell.variant!r} would need {float(exact):g}."
                 raise config_error("cut-rollout", key, what, f"Write a multiple of {base_steps} in the base file.")
             changed[key] = int(exact)
     return changed

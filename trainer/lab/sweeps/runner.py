@@ -45,16 +45,12 @@ def locked_directory(sweep: Sweep) -> Iterator[Path]:
     try:
         lock.acquire()
     except Timeout:
-        raise Refusal(
-            f"Another process runs the sweep in {root}. Watch it with `evenkeel sweep status`, or give this one "
-            "another output_dir."
-        ) from None
+        raise Refusal(f"Another process runs the sweep in {root}. Wait for it, or write another output_dir.") from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
         raise Refusal(
-            f"{root} cannot be locked ({error.strerror}), and by its locks a sweep knows which cells run. Give an "
-            "output_dir on a file system with locks."
+            f"{root} cannot be locked ({error.strerror}). Write an output_dir on a file system with locks."
         ) from None
     try:
         yield root
@@ -203,16 +199,14 @@ class SweepRunner:
 
     def _stop_all(self, running: Sequence[QueuedCell]) -> None:
         if self.stops == 1 and running:
-            self.say(
-                f"Stopping {len(running)} cells, each with a checkpoint when its rollout batch has ended: "
-                f"{', '.join(entry.name for entry in running)}. Ctrl-C again ends them at once."
-            )
+            names = ", ".join(entry.name for entry in running)
+            self.say(f"Stopping {names} with checkpoints. Ctrl-C again ends them at once.")
         for entry in running:
             assert entry.attempt is not None
             try:
                 (self.queue.stop if self.stops == 1 else self.queue.kill)(entry.attempt, entry.directory)
             except SchedulerError as refusal:
-                self.say(f"{entry.name}: could not be stopped ({refusal}); Ctrl-C again tries once more")
+                self.say(f"{entry.name}: could not be stopped ({refusal})")
 
 
 def _plain(value: Any) -> Any:

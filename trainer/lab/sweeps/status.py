@@ -1,13 +1,10 @@
 """Show how far the cells of a sweep are, from the files of their runs."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.live import Live
-
-from evenkeel.trainer.lab.reports.tables import Table, TableCell, table_of, terminal_table
+from evenkeel.trainer.lab.reports.tables import Table, TableCell, table_of
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.schema import Sweep
@@ -61,14 +58,3 @@ def budget_table(sweep: Sweep, plans: Sequence[Plan]) -> Table:
             rows.append((plan.cell.variant, batches, prompts, steps))
     titles = ("variant", "rollout batches", "prompts", "optimizer steps")
     return table_of(f"{sweep.name}: what each variant spends with one seed", titles, rows)
-
-
-def watch(root: Path, seconds_between: float = 2.0) -> None:
-    """The table, kept up to date until Ctrl-C."""
-    try:
-        with Live(terminal_table(status_table(root)), refresh_per_second=1) as live:
-            while True:
-                time.sleep(seconds_between)
-                live.update(terminal_table(status_table(root)))
-    except KeyboardInterrupt:
-        return

@@ -6,8 +6,7 @@ A sweep with ``tune:`` is run in two stages, each an ordinary sweep with a direc
     confirmation  variants × seeds, each at the point that was best for it, on the held-out rows of the base file
 
 Every variant gets the same points and seeds. The point is chosen by the mean accuracy at the last evaluation, over the
-tuning's seeds and the items that all of the variant's runs were judged on; of equal ones the first in the grid. The
-verdict rests on other data than the choice: none of its seeds and rows was used while tuning.
+tuning's seeds and the items that all of the variant's runs were scored on; of equal ones the first in the grid.
 """
 
 from collections.abc import Mapping, Sequence
@@ -76,9 +75,8 @@ def check_stages(tuning: Sequence[Plan], confirmation: Sequence[Plan]) -> None:
     for plan in tuning:
         if plan.config.data.test_sources == confirmation[0].config.data.test_sources:
             raise Refusal(
-                "tune.held_out does not change the held-out rows, so the points would be chosen on the same rows "
-                "that the verdict rests on, and the verdict would be biased. Name other rows there, such as "
-                "{data.test.generator.seed: 1} or {data.test.split: validation}."
+                "tune.held_out does not change the held-out rows: the points would be chosen on the verdict's own. "
+                "Name others, such as {data.test.generator.seed: 1}."
             )
 
 
@@ -92,8 +90,7 @@ def choices(sweep: Sweep, directory: Path) -> dict[str, Choice]:
     if runs.unfinished:
         names = ", ".join(runs.unfinished)
         raise Refusal(
-            f"The tuning in {directory} lacks {names}: variants would be chosen from unequal numbers of runs. Run the "
-            "sweep again, or remove the point that cannot be trained."
+            f"The tuning in {directory} lacks {names}: budgets would be unequal. Run the sweep again, or drop it."
         )
     return {name: _choice(name, tune, runs) for name in sweep.variants}
 
@@ -102,17 +99,11 @@ def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
     points = grid_points(tune.grid)
     found = [run for suffix, _ in points for run in runs.by_variant[variant + suffix].values()]
     dataset = next(iter(found[0].held_out()), "")
-    if not all(dataset in run.held_out() and is_judged(run, dataset) for run in found):
-        raise Refusal(
-            f"Some tuning runs of {variant} have no judged answer on {dataset or 'any held-out set'}, so its points "
-            "cannot be compared. `evenkeel sweep status` shows the runs; their logs say why."
-        )
-    by_point = mean_accuracies(final_accuracies(found, dataset)).reshape(len(points), len(tune.seeds)).mean(1)
-    if np.isnan(by_point).any():
-        raise Refusal(
-            f"The tuning runs of {variant} have no item on which all were judged, so its points cannot be compared. "
-            "See the verifier audit in the report on the tuning's directory."
-        )
+    judged = all(dataset in run.held_out() and is_judged(run, dataset) for run in found)
+    final = mean_accuracies(final_accuracies(found, dataset)) if judged else np.array([np.nan])
+    if np.isnan(final).any():
+        raise Refusal(f"The tuning runs of {variant} have no held-out item on which all were scored. See their report.")
+    by_point = final.reshape(len(points), len(tune.seeds)).mean(1)
     best = int(np.argmax(by_point))
     return Choice(
         points[best][1],

@@ -104,8 +104,8 @@ REFUSED = {
     "other.jsonl": (b'{"step": 1, "accuracy_of_mine": 0.5}\n', "what it holds is accuracy_of_mine, step"),
     "text.jsonl": (b"step 1: reward .5\n", "line 1 is no JSON object"),
     "deep.jsonl": (b"[" * 100_000, "line 1 is no JSON object"),
-    "trainer_state.json": (b'{"log_history": [{"st', "it is cut off or has no list log_history"),
-    "list.json": (b"[]", "it is cut off or has no list log_history"),
+    "trainer_state.json": (b'{"log_history": [{"st', "is cut off or has no list log_history"),
+    "list.json": (b"[]", "is cut off or has no list log_history"),
     "run-x.wandb": (b"PK\x03\x04", "does not begin as a file of W&B does"),
     "run-y.wandb": (b":W&B\xe1\xbe\x00\x00\x00", "from byte 7 on it is cut off or damaged"),
 }

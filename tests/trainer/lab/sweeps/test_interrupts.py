@@ -64,5 +64,4 @@ def test_a_second_ctrl_c_ends_what_the_first_one_waits_for(folder: Path):
     runner = runner_of(folder, said)
     runner.say = say
     assert not runner.run()
-    (first,) = (line for line in said if line.startswith("Stopping"))
-    assert "1 cells, each with a checkpoint when its rollout batch has ended: grpo-s1. Ctrl-C again" in first
+    assert len([line for line in said if line.startswith("Stopping grpo-s1")]) == 1

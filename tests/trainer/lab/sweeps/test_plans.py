@@ -61,7 +61,7 @@ trl: {per_device_train_batch_size: 64, max_steps: 50, save_steps: 26, warmup_ste
     with pytest.raises(Refusal) as refusal:
         plans(tmp_path, {"one_step": {"algorithm.sequences_per_update": 128}}, base)
     assert "trl.warmup_steps: is 3 in the base file" in str(refusal.value)
-    assert "'one_step' would need 1.5. Write a multiple of 2 in the base file." in str(refusal.value)
+    assert "'one_step' would need 1.5." in str(refusal.value)
 
 
 UNFAIR = [
@@ -88,11 +88,6 @@ def test_what_spoils_the_comparison_is_refused_unless_named(tmp_path, settings, 
 
 def test_what_a_comparison_is_about_may_differ(tmp_path: Path):
     plans(tmp_path, {"other": {"trl.learning_rate": 1e-3, "algorithm.advantage": "rloo", "trl.beta": 0.01}})
-
-
-def test_an_allowance_for_nothing_is_refused(tmp_path: Path):
-    with pytest.raises(Refusal, match=r"line \d+: unfair: names 'data', in which no variant differs"):
-        plans(tmp_path, {"lopti": LOPTI}, unfair=["data"])
 
 
 @pytest.mark.parametrize(
