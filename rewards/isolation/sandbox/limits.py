@@ -5,9 +5,7 @@ from typing import Literal
 
 Isolation = Literal["landlock_seccomp", "none"]
 
-Status = Literal[
-    "exited", "killed_cpu", "killed_wall", "killed_threads", "killed_signal", "starved", "given_up", "failed_to_start"
-]
+Status = Literal["exited", "killed_cpu", "killed_wall", "killed_threads", "killed_signal", "starved", "failed_to_start"]
 """How a run ended.
 
 - ``exited``: by itself, with an exit code, which proves nothing.
@@ -15,7 +13,6 @@ Status = Literal[
 - ``killed_signal``: by a signal: a crash, or the kernel's own memory killer.
 - ``starved``: it had no processor for ``starved_seconds`` and its own limits were not reached, which says nothing about
   the program.
-- ``given_up``: by whoever asked for it, before its end.
 - ``failed_to_start``: the sandbox's own failure, twice; it says nothing about the program, whose score is unjudged.
 """
 
@@ -38,9 +35,9 @@ class Limits:
         output_bytes: of standard output, and as many of standard error; writing more fails inside the program.
         threads: at once. Watched fifty times a second, so that a burst may be larger for that long.
         frame_bytes: the largest message of a session's channel, in either direction.
-        starved_seconds: waiting for a processor, as the thread that waited longest did; after these (and after
-            ``wall_seconds``) the run is ended without a word on the program. Where the kernel keeps no such count
-            (``/proc/PID/schedstat``) waiting is wall time like any other.
+        starved_seconds: waiting of its first thread for a processor; after these (and after ``wall_seconds``) the run
+            is ended without a word on the program. Where the kernel keeps no such count (``/proc/PID/schedstat``)
+            waiting is wall time like any other.
     """
 
     cpu_seconds: float = 4.0

@@ -24,7 +24,6 @@ _KILLED: dict[str, Status] = {
     "wall": "killed_wall",
     "threads": "killed_threads",
     "starved": "starved",
-    "given_up": "given_up",
 }
 
 
@@ -55,11 +54,6 @@ class ProgramProcess:
                 their_channel.close()
             for file in files:
                 os.close(file)
-
-    def give_up(self) -> None:
-        """Have the program killed if it still runs."""
-        with contextlib.suppress(OSError):
-            self._status.shutdown(socket.SHUT_WR)
 
     def result(self) -> Run | None:
         """Wait for its end; ``None`` where the zygote died first. Bounded by ``Limits.longest_seconds``."""
@@ -138,32 +132,17 @@ class Session:
         except OSError as error:
             raise SessionOverError("the program no longer reads its channel") from error
 
-    def receive(self, timeout: float | None = None) -> bytes:
-        """The next frame.
-
-        Args:
-            timeout: seconds to wait for all of it; ``None`` = as long as its limits let the program live.
-
-        Raises:
-            TimeoutError: it did not come in time; the channel is of no use after that.
-            SessionOverError: it will never come.
-        """
-        seconds = self._process.limits.longest_seconds + BACKSTOP_SECONDS if timeout is None else timeout
-        deadline = time.monotonic() + seconds
+    def receive(self) -> bytes:
+        """The next frame. Raises ``SessionOverError`` where it will never come."""
+        deadline = time.monotonic() + self._process.limits.longest_seconds + BACKSTOP_SECONDS
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size, deadline))
         if length > self._process.limits.frame_bytes:
-            raise SessionOverError(f"the program announces a frame of {length} bytes, above Limits.frame_bytes")
+            raise SessionOverError(f"a frame of {length} bytes, above Limits.frame_bytes")
         return self._exactly(length, deadline)
 
-    def finish(self, *, kill: bool = True) -> Run:
-        """End the session and tell what the program left.
-
-        Args:
-            kill: end the program now; else it sees the end of its channel and may go on to its limits.
-        """
+    def finish(self) -> Run:
+        """Close the channel, wait until the program ends, at its limits if it must, and tell what it left."""
         if self._run is None:
-            if kill:
-                self._process.give_up()
             self._channel.close()
             self._run = self._process.result() or Run("failed_to_start", problem="the sandbox died under the program")
         return self._run
@@ -181,8 +160,6 @@ class Session:
             self._channel.settimeout(max(0.0, deadline - time.monotonic()) or 1e-9)
             try:
                 part = self._channel.recv(min(count, 1 << 20))
-            except TimeoutError:
-                raise TimeoutError("the program sent no whole frame in time") from None
             except OSError:
                 part = b""
             if not part:

@@ -82,13 +82,13 @@ class AnswerSession:
         try:
             self._session.send(request)
             return self._session.receive()
-        except (SessionOverError, TimeoutError) as error:
-            run = last_run(self._session, error)
+        except SessionOverError:
+            run = self._session.finish()
         finally:
             self._asked_seconds += time.monotonic() - started
         if run.status == "killed_wall" and self._asked_seconds < self._limits.wall_seconds / 2:
             raise StarvedError(f"its tests alone took {self._limits.wall_seconds} s")
-        raise AnswerError(f"the program {ended(run)}", killed=was_cut_off(run))
+        raise AnswerError(f"the program {ended(run)}", killed=run.killed)
 
 
 def opened(sandbox: Sandbox, side: Literal["answer", "tests"], limits: Limits) -> Session:
@@ -122,20 +122,6 @@ def raised_text(content: list[object]) -> str:
     return f"{name}: {text}"[:300]
 
 
-def last_run(session: Session, error: Exception) -> Run:
-    """What a session's process left, after ``error`` in talking to it.
-
-    A process whose channel is closed has ended or is about to, at its limits if it must: how it ends by itself does
-    not depend on who looks when. One that is silent is killed.
-    """
-    return session.finish(kill=isinstance(error, TimeoutError))
-
-
-def was_cut_off(run: Run) -> bool:
-    """Whether a limit ended the process: its own, or our waiting."""
-    return run.killed or run.status == "given_up"
-
-
 def ended(run: Run) -> str:
     """How a process ended, in words. Raises ``JudgeFailedError`` where that says nothing about the program."""
     if run.status == "starved":
@@ -147,7 +133,6 @@ def ended(run: Run) -> str:
         "killed_wall": "was cut off at its wall time",
         "killed_threads": "was cut off: too many threads",
         "killed_signal": "crashed",
-        "given_up": "did not answer in time",
     }
     said = run.stderr.decode(errors="replace").strip().split("\n")[-1][:200]
     return words.get(run.status) or f"ended with exit code {run.exit_code}" + (f" ({said})" if said else "")

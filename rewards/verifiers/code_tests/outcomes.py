@@ -11,11 +11,9 @@ from evenkeel.rewards.verifiers.code_tests.answer_session import (
     AnswerError,
     AnswerSession,
     ended,
-    last_run,
     opened,
     raised_text,
     read_frame,
-    was_cut_off,
 )
 from evenkeel.rewards.verifiers.code_tests.codec import CodecError, decode, encode
 from evenkeel.rewards.verifiers.code_tests.comparison import output_mistake, same_value
@@ -203,9 +201,9 @@ class _TestsProcess:
             if to_send is not None:
                 self._session.send(to_send)
             return self._session.receive()
-        except (SessionOverError, TimeoutError) as error:
-            run = last_run(self._session, error)
-        raise AnswerError(f"the process of the tests {ended(run)}", killed=was_cut_off(run))
+        except SessionOverError:
+            run = self._session.finish()
+        raise AnswerError(f"the process of the tests {ended(run)}", killed=run.killed)
 
 
 def _believed(frame: bytes) -> list[Any]:

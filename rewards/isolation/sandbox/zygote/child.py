@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from . import program
@@ -29,39 +29,28 @@ class Child:
     started: float
     limits: dict[str, Any]
     killed: str | None = None
-    waited_seconds: float = 0.0
-    _cpu_seconds: float = -1.0
-    _waits_since: float | None = None
-    _waits: dict[str, float] = field(default_factory=dict)
 
     def excess(self) -> str | None:
         """The limit that it has passed, if any: ``cpu``, ``wall``, ``starved`` or ``threads``."""
-        now, cpu_seconds, threads = time.monotonic(), time.clock_gettime(_cpu_clock(self.pid)), _threads(self.pid)
-        if cpu_seconds > self.limits["cpu_seconds"]:
+        now = time.monotonic()
+        if time.clock_gettime(_cpu_clock(self.pid)) > self.limits["cpu_seconds"]:
             return "cpu"
-        if cpu_seconds > self._cpu_seconds or not any(threads):
-            self._waits_since = None
-        elif self._waits_since is None:
-            self._waits_since = now
-        self._cpu_seconds = cpu_seconds
-        waited = self.waited()
         if now - self.started > self.limits["wall_seconds"]:
+            waited = self.waited()
             if waited > self.limits["starved_seconds"]:
                 return "starved"
             if now - self.started - waited > self.limits["wall_seconds"]:
                 return "wall"
-        return "threads" if len(threads) > self.limits["threads"] else None
+        return "threads" if _num_threads(self.pid) > self.limits["threads"] else None
 
     def waited(self) -> float:
-        """Seconds that it was ready to run without a processor, by the thread that waited longest at each time.
+        """Seconds in which its first thread was ready to run without a processor; 0 where the kernel does not count.
 
-        Not the sum over the threads: many that wake together would make waiting of next to nothing. The kernel counts a
-        wait when it is over; the one under way is what passed since the program last ran.
+        The second number of schedstat, in nanoseconds, see sched-stats.rst of the kernel.
         """
-        waits = _waits(self.pid)
-        self.waited_seconds += max((wait - self._waits.get(thread, 0.0) for thread, wait in waits.items()), default=0.0)
-        self._waits = waits
-        return self.waited_seconds + (0.0 if self._waits_since is None else time.monotonic() - self._waits_since)
+        with contextlib.suppress(OSError), open(f"/proc/{self.pid}/schedstat", "rb") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) / 1e9
+        return 0.0
 
 
 def become(descriptors: list[int], limits: dict[str, Any], confinement: Confinement, zygote: int) -> NoReturn:
@@ -140,26 +129,7 @@ def _cpu_clock(pid: int) -> int:
     return (~pid << 3) | 2
 
 
-def _threads(pid: int) -> list[bool]:
-    """Of each thread, whether it is ready to run or runs."""
+def _num_threads(pid: int) -> int:
+    """The field num_threads of its stat, see proc_pid_stat(5)."""
     with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 — fifty times a second
-        first = file.read().rpartition(b")")[2].split()
-    ready = [first[0] == b"R"]
-    if int(first[17]) > 1:
-        ready += [line.rpartition(b")")[2].split()[0] == b"R" for line in _of_threads(pid, "stat").values()][1:]
-    return ready + [False] * (int(first[17]) - len(ready))
-
-
-def _waits(pid: int) -> dict[str, float]:
-    """Of each thread; the second number of its schedstat, in nanoseconds, see sched-stats.rst of the kernel."""
-    return {thread: int(line.split()[1]) / 1e9 for thread, line in _of_threads(pid, "schedstat").items() if line}
-
-
-def _of_threads(pid: int, name: str) -> dict[str, bytes]:
-    """What that file of each thread holds; threads may end in the meantime, and old kernels may not have it."""
-    lines = {}
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 — as above
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/{name}", "rb") as file:  # noqa: PTH123
-                lines[thread] = file.read()
-    return lines
+        return int(file.read().rpartition(b")")[2].split()[17])
