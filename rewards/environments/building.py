@@ -38,20 +38,19 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     Raises:
         PartError: an unknown name, a failing import, a wrong option or method.
     """
-    functions = {function.__name__: (function, host) for function, host in map(_tool, tools)}
-    if len(functions) < len(tools):
-        what = f"two of {len(tools)} tools have one name: {', '.join(functions)}. Rename one."
-        raise PartError(what, code="tool-twice")
-    if spec is None:
+    found = None if spec is None else ENVIRONMENT_KIND.find(spec)
+    kind = Tools if found is None else found.target
+    functions: dict[str, tuple[Callable[..., Any], Host]] = {}
+    for function, host in map(_tool, tools):
+        if function.__name__ in functions or hasattr(kind, function.__name__):
+            what = f"two tools have the name {function.__name__}. Rename one."
+            raise PartError(what, code="tool-twice")
+        functions[function.__name__] = function, host
+    if found is None:
         return environment_class(Tools, None, functions)
-    found = ENVIRONMENT_KIND.find(spec)
-    kind = found.target
     if not isinstance(kind, type) or not callable(getattr(kind, "reset", None)):
         what = f"environment {found.label!r} is not a class with a method reset. Write def reset(self, **row)."
         raise PartError(what, code="no-reset")
-    if twice := sorted(set(functions) & {name for name, _ in inspect.getmembers(kind, inspect.isfunction)}):
-        what = f"{', '.join(twice)} is both a tool and a method of environment {found.label!r}. Rename one of them."
-        raise PartError(what, code="tool-twice")
     parameters = inspect.signature(kind).parameters
     given = {name: value for name, value in found.options.items() if name == "time_limit_s"}
     own = {name: value for name, value in found.options.items() if name in parameters or name not in given}
@@ -78,11 +77,6 @@ def _tool(spec: PartSpec) -> tuple[Callable[..., Any], Host]:
     if not inspect.isfunction(target):
         what = f"tool {found.label!r} is not a function."
         raise PartError(what, code="not-a-function")
-    untyped = [name for name, each in inspect.signature(target).parameters.items() if each.annotation is each.empty]
-    if untyped or not target.__doc__:
-        lacks = f"a type for {untyped[0]}" if untyped else "a docstring"
-        what = f"tool {found.label!r} cannot be described to the policy: it lacks {lacks}. Write types and a docstring."
-        raise PartError(what, code="tool-without-schema")
     return target, Host(Function(target), _time_limit(TOOL_KIND, found))
 
 

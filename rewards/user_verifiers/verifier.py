@@ -86,7 +86,7 @@ class UserVerifier(Verifier):
 
         while len(found) < len(rows):
             try:
-                result = self._part.call(("judge_all", rows[len(found) :]), left, on_part)
+                result = self._part.call(rows[len(found) :], left, on_part)
             except Exception as error:  # noqa: BLE001 — a row that cannot be sent, or what is no verdict
                 leave(f"the verifier failed: {error}")
                 break
@@ -112,37 +112,20 @@ class UserVerifier(Verifier):
         return replace(verdict, reason=f"{name_of(self.verifier)}: {verdict.reason}")
 
     def gold_completion(self, reference: Any) -> str | None:
-        """That of the verifier. Raises ``RuntimeError`` where it fails in its process."""
-        return self._written("gold_completion", reference)
+        """That of the verifier, called in this process."""
+        return self.verifier.gold_completion(reference)
 
     def wrong_completion(self, reference: Any) -> str | None:
-        """That of the verifier. Raises ``RuntimeError`` where it fails in its process."""
-        return self._written("wrong_completion", reference)
-
-    def _written(self, method: str, reference: Any) -> str | None:
-        if getattr(type(self.verifier), method) is getattr(Verifier, method):
-            return None
-        found: list[Any] = []
-        result = self._part.call((method, [(reference,)]), self.traits.timeout_s, found.append)
-        if not found:
-            raise RuntimeError(f"{name_of(self.verifier)}: {result.detail}")
-        return None if found[0] is None else str(found[0])
+        """That of the verifier, called in this process."""
+        return self.verifier.wrong_completion(reference)
 
 
-def _answers(verifier: Verifier, item: tuple[str, Sequence[Row]]) -> Iterator[Any]:
-    """The fields of the verdict on each row, as soon as it is there; or what another method says of it.
+def _answers(verifier: Verifier, rows: Sequence[Row]) -> Iterator[Any]:
+    """The fields of the verdict on each row, as soon as it is there.
 
     Rows are scored on copies: a reference that is emptied, or token ids that are cut, would be those of the run. They
     are scored together only where the verifier has a ``judge_all`` of its own.
     """
-    method, rows = item
-    if method != "judge_all":
-        for row in rows:
-            try:
-                yield getattr(verifier, method)(*map(copy.deepcopy, row))
-            except SystemExit as stop:
-                raise RuntimeError(f"it called sys.exit({stop.code!r})") from stop
-        return
     one_by_one = type(verifier).judge_all in (Verifier.judge_all, TokenVerifier.judge_all)
     for batch in [[row] for row in rows] if one_by_one else [rows]:
         yield from map(vars, _verdicts(verifier, batch))

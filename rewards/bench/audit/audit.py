@@ -42,7 +42,6 @@ from evenkeel.rewards.verifier import Verifier
 
 BATCH = 8
 """Cases in a call of the second time."""
-MEMORY_BYTES = 4 << 30
 SECONDS, CODE_SECONDS = 5.0, 30.0
 """Wall time of one call; programs have limits of their own."""
 
@@ -123,9 +122,7 @@ def audit(
         argument=TASKS.get(function, function),
         cpu_seconds=0,
         wall_seconds=FIRST_SECONDS,
-        memory_bytes=MEMORY_BYTES,
         workers=2,
-        start_seconds=4 * FIRST_SECONDS,
         users=True,
     )
     with closing(pool):

@@ -17,6 +17,8 @@ from evenkeel.rewards.isolation.workers.worker_process import WorkerMessageError
 WorkerStatus = Literal["done", "raised", "cpu_limit", "wall_limit", "memory_limit", "died"]
 
 MOST_WORKERS = 16
+START_SECONDS = 300.0
+"""Until a worker must be ready."""
 ITEMS_PER_WORKER = 2000
 """After these a worker is replaced: the caches of a computer algebra system grow."""
 
@@ -76,7 +78,6 @@ class WorkerPool:
         workers: at most so many; 0 = one for each core that this process may use, divided by the ranks of this machine
             (``LOCAL_WORLD_SIZE``), at most 16.
         warm_up: items judged before a worker is ready, so that no item pays for imports.
-        start_seconds: wall time until a worker must be ready.
         users: the function is a user's. Its workers have the whole environment and print to the terminal, none is
             replaced for its age, and no item is tried twice.
     """
@@ -88,7 +89,6 @@ class WorkerPool:
     memory_bytes: int = 2 << 30
     workers: int = 0
     warm_up: tuple[Any, ...] = ()
-    start_seconds: float = 300.0
     users: bool = False
 
     def map(
@@ -192,7 +192,7 @@ class WorkerGroup:
         """Wait until a worker has sent something, or has ended, or is late; yield the results that this decides."""
 
         def deadline(worker: WorkerProcess) -> float:
-            return worker.started + (self._pool.start_seconds if self._busy[worker] is None else wall_seconds)
+            return worker.started + (START_SECONDS if self._busy[worker] is None else wall_seconds)
 
         with selectors.PollSelector() as selector:
             for worker in self._busy:

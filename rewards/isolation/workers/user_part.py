@@ -11,9 +11,6 @@ from evenkeel.rewards.isolation.workers.pool import WorkerPool, WorkerResult
 from evenkeel.rewards.isolation.workers.worker_process import WorkerStartError
 from evenkeel.rewards.registry import ORIGINS
 
-START_SECONDS = 120.0
-"""For the imports of a new process; they are not the call's time."""
-
 
 class UserPart:
     """A function that uses a user's part, in one process that is kept from call to call, where it can be sent there.
@@ -42,9 +39,7 @@ class UserPart:
             f"{__name__}:received",
             argument=base64.b64encode(pickled).decode(),
             cpu_seconds=0,
-            wall_seconds=START_SECONDS,
             workers=1,
-            start_seconds=START_SECONDS,
             users=True,
         )
 

@@ -61,7 +61,7 @@ def test_what_hangs_or_crashes_costs_its_case() -> None:
     assert said["an instruction to the judge"].problem == "over time"
     for name, problem, detail in (
         ("infinity", "crash", "SIGSEGV"),
-        ("not a number", "crash", "os._exit(7)"),
+        ("not a number", "crash", "exit code 7"),
         ("none", "fault", "called sys.exit('no answer')"),
         ("true", "fault", "raised KeyError: 'answer' (audited_functions.py:"),
         ("an ellipsis", "unscored", "None"),

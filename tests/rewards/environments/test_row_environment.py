@@ -170,9 +170,9 @@ def test_a_state_or_a_reward_of_a_turn_that_cannot_be_had_fails_its_row_alone(me
         ({"name": "guessing", "largest": "3"}, [], "largest = '3' is not accepted"),
         ({"name": "guessing", "time_limit_s": 0}, [], "time_limit_s = 0 is not accepted"),
         (f"{PARTS}:never_called", [], "is not a class with a method reset"),
-        (None, [f"{PARTS}:never_called"], "it lacks a docstring"),
+        (None, ["calculator", "calculator"], "two tools"),
         (None, ["calculater"], "Did you mean calculator?"),
-        (f"{PARTS}:Diary", [f"{PARTS}:write"], "both a tool and a method"),
+        (f"{PARTS}:Diary", [f"{PARTS}:write"], "two tools"),
     ],
 )
 def test_a_part_that_cannot_be_is_refused_with_what_to_write(spec: Any, tools: list[Any], said: str):

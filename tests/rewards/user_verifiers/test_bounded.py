@@ -79,8 +79,6 @@ def test_what_a_run_file_names_is_made_in_its_process_whatever_it_holds(spec: st
     assert verdict.score == 1.0
     assert verdict.reason != f"process {os.getpid()}"
     assert verifier.gold_completion("any") == "a"
-    with pytest.raises(RuntimeError, match="exit code 0"):
-        verifier.gold_completion("leave")
 
 
 def test_one_that_no_process_can_import_is_called_here_as_trl_calls_reward_functions() -> None:

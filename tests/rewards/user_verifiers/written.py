@@ -79,8 +79,6 @@ class WithClient(Verifier):
         return Verdict(float(completion == self.right), None, f"process {os.getpid()}")
 
     def gold_completion(self, reference: Any) -> str | None:
-        if reference == "leave":
-            os._exit(0)
         return self.right
 
 
