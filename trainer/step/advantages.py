@@ -93,7 +93,7 @@ class Advantages:
                 left = ", ".join(key for key in signals if key not in SIGNALS[ADVANTAGE]) or "none"
                 each = "list, one entry for each turn," if name in TURN_COLUMNS else "number"
                 raise PartError(
-                    f"advantage {estimator.name!r} asks for the column {name!r}, but no reward function logged it for "
+                    f"advantage {estimator.name!r} asks for the column {name!r}, which no reward function logged for "
                     f"every completion; columns that were: {left}. Log one {each} a row: log_extra({name!r}, values). "
                     f"{'' if name in logged else suggest(name, SIGNALS[ADVANTAGE])}".rstrip()
                 )
@@ -113,8 +113,7 @@ class Advantages:
                 f"{bad[0]!r:.60} there, of type {type(bad[0]).__name__}" if bad else "no number there on another rank"
             )
             raise PartError(
-                f"The estimator asks for the column {name!r}, but a reward function logged {logged}. Log numbers, or "
-                "None where there is none."
+                f"The estimator asks for the column {name!r}, and a reward function logged {logged}. Log numbers."
             )
         numbers = torch.tensor([torch.nan if value is None else float(value) for value in values])
         return self.ranks.gathered(numbers.to(self.ranks.device))

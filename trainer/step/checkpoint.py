@@ -52,8 +52,7 @@ class Checkpoint:
         counts: name → number, the same on all ranks; what is absent is 0.
         log_state: of this rank, from the checkpoint that was read; to be taken up when training starts.
         branch: where the checkpoint that was read begins a branch, the steps of a rollout batch over its parent's.
-        queue: this rank's rollout batches that are written and not trained, from the checkpoint that was read: what
-            `evenkeel.trainer.step.rollout.Lag.packed` gave. It lies in a file of each rank beside ``evenkeel.pt``.
+        queue: of this rank, from the checkpoint that was read: `evenkeel.trainer.step.rollout.Lag.packed`.
     """
 
     strategies: Iterable[Strategy]
@@ -66,8 +65,7 @@ class Checkpoint:
     def content(self, states: dict[str, Any], log_state: LogState, queue: bytes = b"") -> dict[str, Any]:
         """What the main process writes into ``evenkeel.pt``, with what `agreed_states` gave; a collective."""
         content = {"strategies": states, "counts": dict(self.counts), "logged": gather_object([asdict(log_state)])}
-        queues = len(gather_object([bool(queue)])) if queue else 0  # on all ranks, or on none
-        return {**content, "queues": queues}
+        return {**content, "queues": self.ranks.count if queue else 0}  # on all ranks, or on none
 
     def write_queue(self, folder: Path, queue: bytes) -> None:
         """Write this rank's file of ``queue``."""
@@ -159,30 +157,11 @@ def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:
     """The states of those that have one, by kind, the same on all ranks. Called on all ranks, which raise alike.
 
     Raises:
-        Refusal: ranks hold different states, of which one checkpoint can keep only one; or a strategy fails
-            to give its state on one of them.
+        Refusal: ranks hold different states, of which one checkpoint can keep only one.
     """
     stateful = [part for part in strategies if part.has_state]
-    if not stateful:
-        return {}
-    states: dict[str, Any] = {}
-    digest, failure, cause = "", "", None
-    try:
-        for part in stateful:
-            failure = f"{part.kind} {part.name!r}"
-            states[part.kind] = _on_cpu(part.function.state_dict())  # type: ignore[attr-defined]
-        digest, failure = _digest(states), ""
-    except Exception as error:  # noqa: BLE001 the other ranks wait for what this one has to say
-        failure, cause = f"{failure}: {type(error).__name__}: {str(error)[:300]}", error
-    found = gather_object([(digest, failure)])
-    for rank, (_, failed) in enumerate(found):
-        if failed:
-            raise Refusal(
-                f"No checkpoint was written: on rank {rank} of {len(found)} there is no state of {failed}. Let "
-                "state_dict return tensors, numbers, texts, lists and dictionaries.",
-                code="strategy-state",
-            ) from cause
-    if len(set(found)) > 1:
+    states = {part.kind: _on_cpu(part.function.state_dict()) for part in stateful}  # type: ignore[attr-defined]
+    if states and len({*gather_object([_digest(states)])}) > 1:
         raise Refusal(
             f"The state of {' and '.join(states)} differs between processes, so no checkpoint can restore it. Compute "
             "it from what all processes see, as an advantage estimator does.",

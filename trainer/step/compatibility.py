@@ -42,7 +42,6 @@ class Loaded:
         is_sharded: no process holds all weights.
         image_column: a column of images beside the prompts, if there is one.
         turn_columns: columns of turns that the environments leave; ``None`` = not known, they are not of a run file.
-        unusable_references: why a teacher cannot be shown the gold answers, if it cannot; looked for where one is.
         unshareable: why rows cannot share their prompt's forward pass, if they cannot; looked for where it is asked.
     """
 
@@ -56,7 +55,6 @@ class Loaded:
     image_column: str | None = None
     turn_columns: frozenset[str] | None = None
     unshareable: str | None = None
-    unusable_references: str | None = None
 
 
 @dataclass(frozen=True)
@@ -397,13 +395,6 @@ def _siblings_to_contrast(settings: Settings) -> Said:
     count = settings.args.num_generations
     if "teacher_contrast" in settings.strategies.taught and count < 3:
         yield f"teacher_contrast with num_generations = {count}: it needs a right and a wrong sibling. Write 3 or more."
-
-
-@rule(RULES, "algorithm.teacher algorithm.advantage algorithm.token_weight data", "model")
-def _answers_for_a_teacher(settings: Settings) -> Said:
-    """teacher_logps with rows whose reference is no text or number."""
-    if settings.loaded.unusable_references:
-        yield settings.loaded.unusable_references
 
 
 @rule(RULES, "algorithm.prompt_sampler algorithm.revision algorithm.teacher evaluation data", "model")

@@ -1,8 +1,7 @@
 """Evaluation inside TRL's trainer: its generation, its processes, its DeepSpeed and vLLM; our judgement and numbers.
 
-TRL's own evaluation repeats rows to fill the last batch and counts them twice, averages over batches instead of rows,
-and computes a loss, for which it needs the reference model and log-probabilities of what it generates. None of it is
-wanted here: a held-out row is answered, judged and kept.
+TRL's own evaluation counts rows that fill the last batch twice, averages over batches, and computes a loss. Here a
+held-out row is answered, judged and kept.
 """
 
 import random

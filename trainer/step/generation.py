@@ -1,9 +1,7 @@
 """Generation whose cost follows the rows that are still being written: transformers' decoding, with less copied.
 
-For a small model transformers' default spends its time on what changes nothing: every token copies the whole cache
-of keys and values (``torch.cat``), and a row that has ended is computed on until the last one ends. Here the cache has
-room to grow, and rows that have ended leave the batch. The numbers drawn are the same ones in the same order, so that
-the same seed gives the same tokens, but for the rounding of a matrix product with fewer rows.
+The cache of keys and values has room to grow, and rows that have ended leave the batch. The numbers drawn are the same
+ones in the same order, so that the same seed gives the same tokens, but for rounding with fewer rows.
 """
 
 import json
@@ -33,11 +31,9 @@ EVALUATION = -1
 
 
 class SampleKeys:
-    """A number of 64 bits for each sample of a run: of its seed, the number of the rollout batch, the prompt, and
-    which of the prompt's samples in that batch it is.
+    """64 bits for each sample of a run: of its seed, the rollout batch, the prompt, and which of its samples it is.
 
-    It does not depend on how batches are cut, on the number of processes, or on padding; but a prompt's samples are
-    numbered as they come, those included that only fill up a rank's share.
+    They do not depend on how batches are cut, on the number of processes, or on padding.
     """
 
     def __init__(self, seed: int, ranks: Ranks) -> None:
@@ -139,8 +135,6 @@ def sample_running(
 ) -> Tensor:
     """The decoding loop, for ``model.generate(custom_generate=sample_running)``: rows that have ended leave the batch.
 
-    What transformers' own loop does to one token is done in the same order: forward, processors, draw, criteria.
-
     Args:
         input_ids: (B, P) prompts, padded on the left; ``model_kwargs`` holds their ``attention_mask`` and an empty
             ``past_key_values`` of plain layers.
@@ -210,7 +204,7 @@ def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
 def engine_kept_awake(trainer: Any) -> Iterator[None]:
     """Inside, vLLM stays awake from one generation to the next, where it runs in this process with sleep mode.
 
-    TRL puts it to sleep after each, which discards its weights: the next would send all of them again.
+    TRL puts it to sleep after each, which discards its weights.
     """
     engine = trainer.vllm_generation if trainer.use_vllm else None
     if engine is None or engine.mode != "colocate" or not engine.enable_sleep_mode:

@@ -54,19 +54,16 @@ class Loss:
     """What the strategies make of each micro-batch's loss, and what is measured of it.
 
     **π_old and rounding.** Half precision gives the same token another log-probability in the pass that scores π_old
-    than in the one that trains. A coefficient that multiplies ratios over a whole response adds that noise up. So where
-    a strategy reads π_old through a ratio, the rows that are trained before the policy has moved take π_old from that
-    training pass: their ratio is exactly 1, as it is where TRL scores no π_old. Later passes over these rows are
-    compared with the same π_old; their own log π is rounded anew. What is left as it was scored: rows, and tokens of
-    rows, whose first training pass comes after an optimizer step, or that planned micro-batches left out of the earlier
-    ones. An update schedule selects by the scored π_old in every pass, so that its passes stay a partition.
+    than in the one that trains. So where a strategy reads π_old through a ratio, the rows that are trained before the
+    policy has moved take π_old from that training pass: their ratio is exactly 1. Later passes over these rows are
+    compared with the same π_old. Rows whose first training pass comes after an optimizer step keep it as it was scored.
+    An update schedule selects by the scored π_old in every pass, so that its passes stay a partition.
 
     ``rounding/log_prob/mean_abs`` is the mean ``|log π − log π_old|`` of the tokens that such a pass trains, with π_old
     as it was scored: 0 without rounding.
 
-    Where π_old is not scored beforehand (see `trainer.step.scoring`), the importance ratio against vLLM is made of the
-    loss's own log-probabilities. The metrics ``sampling/…`` are then TRL's, over the tokens that are trained: rows that
-    planned micro-batches leave out are not in them.
+    Where π_old is not scored beforehand (see `trainer.step.scoring`), the importance ratio against vLLM and the
+    metrics ``sampling/…`` are made of the loss's own log-probabilities.
 
     Attributes:
         means: everything measured since the last log line.

@@ -106,14 +106,10 @@ def _mean(name: str, sums: list[float]) -> dict[str, float]:
 class SharedPrefixMeter:
     """How far the contributions of tokens that a whole group shares are from cancelling, in each optimizer step.
 
-    What multiplies ``∇log π`` of a token in the step, after coefficients, masks, weights, clipping and denominators, is
-    minus the loss's gradient with respect to that token's log-probability: it is read while the gradient flows. For
-    every group and every position of the prefix that its responses share: ``R = |Σ_i c_i| / Σ_i |c_i|``, summed over
-    the micro-batches and ranks of the step; the mean over the groups and positions where anything contributed.
-
-    With a KL term (β > 0) its gradient is part of what is read, and need not cancel. What is read are coefficients, in
-    float32 also where the model computes in half precision: what rounding leaves of the cancellation in the gradient of
-    the parameters is not seen.
+    What multiplies ``∇log π`` of a token in the step is minus the loss's gradient with respect to that token's
+    log-probability: it is read while the gradient flows. For every group and every position of the prefix that its
+    responses share: ``R = |Σ_i c_i| / Σ_i |c_i|``, summed over the micro-batches and ranks of the step; the mean over
+    the groups and positions where anything contributed. A KL term's gradient (β > 0) is part of it and need not cancel.
     """
 
     def __init__(self) -> None:

@@ -28,8 +28,7 @@ class Speed:
 
     microbatches: Literal["planned", "trl"] = "trl"
     """``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them again where that leaves the gradient as it
-    is, and elsewhere leaves them too and warns with the reason. Scoring without a gradient is cut as well; where a
-    comparison of gradients fails, TRL's cut is taken for the rest of the run.
+    is, and elsewhere warns with the reason. Where a comparison of gradients fails, TRL's are trained from there on.
     """
     tokens_per_microbatch: Annotated[int, Field(ge=1)] | None = None
     """Padded tokens of a planned one at most; ``None`` = what the configured one may take."""

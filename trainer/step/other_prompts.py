@@ -172,14 +172,10 @@ Tokenize = Callable[[list[Any]], Sequence[Any]]
 
 
 class Teacher:
-    """The policy after prompts that hold an answer: the signals ``teacher_logps`` and ``teacher_contrast``.
+    """The policy after prompts that hold an answer: the signals ``teacher_logps`` and ``teacher_contrast``."""
 
-    Args:
-        longest: positions of the model, where it has a limit.
-    """
-
-    def __init__(self, options: TeacherOptions, setup: Setup, longest: int | None) -> None:
-        self.options, self.ranks, self.decode, self.longest = options, setup.ranks, setup.decode, longest
+    def __init__(self, options: TeacherOptions, setup: Setup) -> None:
+        self.options, self.ranks, self.decode = options, setup.ranks, setup.decode
         self.asked, self.group_size = setup.strategies.taught, setup.group_size
         self.padding = setup.tokenizer.pad_token_id
 
@@ -198,7 +194,7 @@ class Teacher:
             verdicts: (N,) of all ranks, asked for only where a strategy wants them.
 
         Raises:
-            ValueError: there are no verdicts, or a prompt and a completion are more than the model's positions.
+            ValueError: there are no verdicts.
         """
         if "teacher_contrast" not in self.asked:
             return {}
@@ -221,13 +217,7 @@ class Teacher:
             pad_sequence(each, batch_first=True, padding_value=value, padding_side="left").to(self.ranks.device)
             for each, value in ((tokens, self.padding), ([torch.ones_like(ids) for ids in tokens], 0))
         )
-        input_ids, mask, width = tokens_of({**batch, "prompt_ids": padded, "prompt_mask": filled})
-        if self.longest is not None and input_ids.shape[1] > self.longest:
-            raise ValueError(
-                f"A teacher's prompt of {padded.shape[1]} tokens and a completion of {width} are more than the model's "
-                f"{self.longest} positions. Lower trl.max_completion_length, or leave longer rows out."
-            )
-        return score(input_ids, mask, width)[0]
+        return score(*tokens_of({**batch, "prompt_ids": padded, "prompt_mask": filled}))[0]
 
 
 def privileged_prompts(rows: Iterable[Row], options: TeacherOptions) -> list[Any]:
@@ -273,16 +263,3 @@ def reference_text(reference: Any) -> str:
             "Name a column of answers (columns: {reference: answer})."
         )
     return text
-
-
-def unusable_references(data: Any) -> str | None:
-    """Why rows cannot be shown to a teacher, if it can be seen before training; streamed data is not read."""
-    columns = getattr(data, "column_names", None)
-    if columns is None or not hasattr(data, "__len__"):
-        return None
-    for reference in data[REFERENCE] if REFERENCE in columns else [None]:
-        try:
-            reference_text(reference)
-        except ValueError as error:
-            return str(error)
-    return None

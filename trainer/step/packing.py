@@ -1,16 +1,12 @@
 """Rows of one prompt in one sequence: the prompt once, then each completion, which does not see the others.
 
-The completions of a group begin with the same prompt, and a causal model computes the same numbers for it each time.
 `packing` lays a micro-batch's rows out as one sequence per prompt, ``[prompt, completion 1, …, completion k]``: every
 token keeps the position that it has in its row, and attention lets it see the prompt and its own completion, up to
 itself. Log-probabilities, entropies and gradients are those of the rows, up to the order in which sums add.
 
-Only the tokens whose output a completion needs are laid out. The last token of a prompt predicts the first token of
-each completion, so each completion begins with a copy of it; the last token of a completion predicts nothing and is
-left out. With prompts of P tokens and completions of n₁ … n_k that is ``P − 1 + Σ n`` tokens instead of ``Σ (P + n)``.
-
-The attention mask of a packed sequence of M tokens has M² entries of one byte, and SDPA computes all M² of them: work
-that grows with M. `planned_cuts` counts it, and packs only where that leaves less to compute.
+Each completion begins with a copy of the prompt's last token, which predicts its first; its own last token predicts
+nothing and is left out. With prompts of P tokens and completions of n₁ … n_k that is ``P − 1 + Σ n`` tokens instead of
+``Σ (P + n)``. SDPA computes all M² pairs of a packed sequence of M tokens; `planned_cuts` counts it.
 
 The other half plans which rows go into which micro-batch, so that little of it is padding: pure functions of lengths.
 """
@@ -33,8 +29,8 @@ _CANDIDATES = 512
 """Cuts are searched at no more places than this: the search is quadratic, and finer ones gain next to nothing."""
 _NEVER = 2**62
 LEAST_GAIN = 1.3
-"""Prompts are shared where that leaves so many times less work, by an estimate that leaves out the LM head: 1.44 times
-less took 1.18 times less time, .99 times 1.03 (docs/run_file.md)."""
+"""Prompts are shared where that leaves so many times less work, by an estimate without the LM head: 1.44 times less
+took 1.18 times less time, .99 times 1.03 (docs/run_file.md)."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +109,10 @@ def planned_cuts(
 ) -> list[list[list[int]]]:
     """The units of each micro-batch, for every rank: like lengths together, as few tokens as a cut of them can have.
 
-    Units are sorted by their width and the sorted list is cut where the padded tokens summed over the micro-batches are
-    least (dynamic programming over all cuts); of several ranks the longest in each micro-batch counts, for the others
-    wait for it. All ranks get as many micro-batches as there are, with the same number of units each. Where a rank has
-    fewer units to train, one that is left out stands there as padding: unit u is then written as ``−1 − u``. What needs
-    no further micro-batch leaves the first ones with one such unit.
+    Units are sorted by their width and cut where the padded tokens summed over the micro-batches are least (dynamic
+    programming); of several ranks the longest in each micro-batch counts. All ranks get as many micro-batches as there
+    are, with the same number of units each. Where a rank has fewer units to train, one that is left out stands there as
+    padding: unit u is then written as ``−1 − u``. Micro-batches that are not needed come first, with one such unit.
 
     With ``sharing`` the units are also sorted by prompt, the longest together with its completions first, and cut where
     the work is least; this order is taken where it pays.
@@ -172,7 +167,7 @@ def planned_cuts(
 
 
 def _by_prompt(order: Tensor, prompt_lengths: Tensor, width: Tensor, totals: Tensor, prompts: Tensor) -> Tensor:
-    """Units in ``order``, those of one prompt together, the longest packed sequence first; what is left out, last."""
+    """Units in ``order``, those of one prompt together, the longest packed sequence first; left out ones last."""
     present = width > 0
     sums = torch.zeros(int(prompts.max()) + 1, dtype=totals.dtype).scatter_add(0, prompts, totals * present)
     packed = (sums[prompts] + prompt_lengths).masked_fill(~present, 0)
@@ -310,8 +305,7 @@ def with_shared_prompts(model: Callable[..., Any], packed: Packing) -> Callable[
 def attention_length(config: PretrainedConfig) -> float:
     """The length at which attention over it costs as many operations a token as all else in the layers.
 
-    Six times the hidden size in a usual transformer: 3,800 tokens in one of 0.6 billion parameters, 30,000 in one of 7.
-    The LM head is left out: it computes the completions' tokens, which are as many in any layout.
+    About six times the hidden size. The LM head is left out: it computes the completions' tokens in any layout.
     """
     without, with_one = (compute_flops_per_token(config, length) for length in (0, 1))
     head = 3 * 2 * config.vocab_size * config.hidden_size
@@ -322,13 +316,11 @@ def unshareable(model: PreTrainedModel, *, has_plain_cache: bool, has_rotary_pos
     """Why rows of a model cannot share their prompt; ``None`` = they can."""
     implementation = model.config.get_text_config()._attn_implementation
     if not has_plain_cache:
-        return "some layers look back in another way than by full attention (sliding window, chunks, linear attention)"
+        return "not all layers have full attention"
     if not has_rotary_positions:
         return "the model's positions are not rotary"
     if "position_ids" not in inspect.signature(model.forward).parameters:
-        return "the model's forward pass takes no position_ids, and each completion goes on from its prompt's"
+        return "the model's forward pass takes no position_ids"
     if implementation != "sdpa":
-        return f"attn_implementation {implementation!r} takes no mask of completions that do not see each other: " + (
-            "write attn_implementation: sdpa"
-        )
+        return f"attn_implementation {implementation!r} takes no mask of ours: write sdpa"
     return None

@@ -1,12 +1,7 @@
 """What the trainer is doing: where the time of an optimizer step goes, and what it was doing when memory ran out.
 
-Times are the host's. Nothing waits for a device in order to be timed: on a GPU the work of a phase is queued and runs
-beside the host, so that its time shows in the phase in which the host next waits for a result. Generation, scoring and
-updates wait within themselves (TRL reads their results), so little moves from one phase to another.
-
-``timing/<phase>_s`` are the seconds of each optimizer step on the logging process. A log line holds the mean over its
-steps, so that times the steps it is the time that went by. A step that trains on an earlier rollout batch generates
-for 0 s.
+Times are the host's; nothing waits for a device in order to be timed. ``timing/<phase>_s`` are the seconds of each
+optimizer step on the logging process; a log line holds the mean over its steps.
 
 - ``generate``: completions, with their decoding into text; also those of revisions;
 - ``sync``: handing the weights to vLLM; 0 without it;

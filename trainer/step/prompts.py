@@ -59,16 +59,9 @@ class Candidates:
 class Prompts:
     """The rows of each rollout batch: those of the prompts that ``sampler`` chooses, or TRL's.
 
-    TRL's own sampler still counts steps and epochs; its rows are replaced. With a sampler of several rounds the
-    rows are generated and judged first, and TRL is given those that are kept: π_old and the reference are computed for
-    them alone, and every completion is judged once.
-
-    Metrics are of what is trained, the kept rows: ``reward``, ``rewards/…``, ``completions/…``, ``groups/…``. Of all
-    that was generated, kept or not, are those of the verifiers, which measure judging (``verifier/…``), of tools
-    (``environment/…``, ``tools/…``), ``num_tokens`` and ``prompt_sampler/reward``.
-
-    A row's environment is reset and judged in its own round; of what is kept its messages, its mask and what was logged
-    of it go on, and nothing is asked of it again.
+    TRL's own sampler still counts steps and epochs. With a sampler of several rounds the rows are generated and judged
+    first, and TRL is given those that are kept. Metrics are of the kept rows; ``verifier/…``, ``environment/…``,
+    ``tools/…``, ``num_tokens`` and ``prompt_sampler/reward`` are of all that was generated.
 
     Args:
         data: the training rows by position; read only where there is a sampler.

@@ -37,8 +37,8 @@ BATCHES = 2
 ROUNDING = BOUNDS | {torch.float32: 1e-4}
 """The largest difference of a log-probability that rounding explains, by what passes compute in: docs/provenance.md."""
 _EVERY, _OUTLIERS = 32, 0.01
-"""Log-probabilities are compared at the first token of each turn and at every so many of the completion. That share of
-them may differ by more than rounding: it can change a router's experts."""
+"""Log-probabilities are compared at the first token of each turn and at every so many of the completion; that share of
+them may differ by more, for rounding can change a router's experts."""
 
 
 class Turn(NamedTuple):
@@ -51,8 +51,8 @@ class Turn(NamedTuple):
 def conversations(calls: Sequence[Sequence[Turn]], rows: Sequence[Sequence[int]]) -> list[list[Turn]]:
     """The turns of each of ``rows``, the batch's ids of prompt and completion.
 
-    The first call asks for one turn of every row, the later ones for turns of those that called a tool. Rows of a group
-    begin alike: a turn is given to the row that agrees with it longest. Of a right batch that row holds all of it.
+    The first call asks for one turn of every row, the later ones for turns of those that called a tool: a turn is given
+    to the row that agrees with it longest.
     """
     found = [[turn] for turn in calls[0]]
     for call in calls[1:]:

@@ -1,9 +1,8 @@
 """One rollout batch, and the queue of those that are written some batches before they are trained.
 
-With `options.Speed.staleness` k, at the point where training takes up batch t, batch t + k is written by the policy as
-it is there, and kept with everything that its training needs: π_old of the policy that wrote it, the reference,
-rewards, advantages, labels and metrics. So batch t was written k batches ago, except the first: the initial policy
-writes batches 0 to k. It is trained at the same place and on the same prompts as without staleness.
+With `options.Speed.staleness` k, where training takes up batch t, batch t + k is written by the policy as it is there,
+and kept with π_old of that policy, the reference, rewards, advantages, labels and metrics. The initial policy writes
+batches 0 to k. A batch is trained at the same place and on the same prompts as without staleness.
 """
 
 import contextvars
@@ -157,12 +156,10 @@ class PendingRollout:
 class EpochSampler(Sampler[int]):
     """TRL's `RepeatSampler`, whose order is made a function of (seed, epoch), so that a resumed run continues it.
 
-    Epoch e draws what the stock sampler draws at its e-th pass. The stock sampler starts over at pass 0 after a
-    resume, and would train the first epoch's order again.
+    Epoch e draws what the stock sampler draws at its e-th pass; that one starts over at pass 0 after a resume.
 
     Args:
-        epoch_of_training: the epoch that the trainer is in. After a resume on several processes no dataloader sets the
-            epoch of a sampler that lies inside one that skips and one that shards.
+        epoch_of_training: the epoch that the trainer is in; after a resume on several processes no dataloader sets it.
     """
 
     def __init__(self, sampler: RepeatSampler, epoch_of_training: Callable[[], int] = lambda: 0) -> None:
@@ -214,8 +211,7 @@ class Lag:
 
     Attributes:
         staleness: k; 0 = nothing is written ahead.
-        overlaps: the newest batch is generated while older ones are trained, and finished when it is needed: at the
-            next point where one is taken, or before an evaluation or a checkpoint.
+        overlaps: the newest batch is generated while older ones are trained.
         order: the run's rows by rollout batch; set before training where k > 0.
         ahead: how many batches after the one in training the batch that is being written comes.
         pending: the batch that is generated while others are trained.
@@ -295,9 +291,8 @@ class Lag:
 class Request:
     """One request for completions, which waits for vLLM's server in a thread.
 
-    TRL's calls stay whole, with their gathering of prompts and broadcast of completions, so that every collective is
-    made by the main thread: inside `sending` they run to their end on completions of one token that nobody reads,
-    inside `answering` once more on the server's. The weights must not be sent in between.
+    Every collective of TRL's calls is made by the main thread: inside `sending` they run to their end on completions of
+    one token that nobody reads, inside `answering` once more on the server's. No weights may be sent in between.
 
     Args:
         client: TRL's, on the process that has it; ``None`` on the others.

@@ -41,11 +41,9 @@ _FROM_TRLS_SCORING = (
 class Scoring:
     """Calls TRL's scoring as its purpose wants: not at all, with entropies, or of packed rows.
 
-    With vLLM and one optimizer step per rollout batch, π_old is the policy that the loss's own pass scores. TRL scores
-    every rollout batch of vLLM before training on it, for the importance ratio π_old / π_engine. Where the weights do
-    not change in between, the forward pass that computes the loss computes the same log-probabilities: the ratio is
-    made there (`trainer.step.loss`) and the gradient is the same to float noise. Of four units of compute (a backward
-    pass costs two) one is saved, with gradient checkpointing one of five.
+    TRL scores every rollout batch of vLLM before training on it, for the importance ratio π_old / π_engine. With one
+    optimizer step per rollout batch the forward pass that computes the loss computes the same log-probabilities: the
+    ratio is made there (`trainer.step.loss`), and of four units of compute one is saved.
 
     Attributes:
         asks_for_old, has_reference: whether TRL asks for π_old of a rollout batch, and for the reference.
@@ -141,9 +139,8 @@ class Scoring:
             batch["old_per_token_logps"] = batch["sampling_per_token_logps"]
             if unknown := int((batch["old_per_token_logps"].isnan() & loss_mask(batch).bool()).sum()):
                 raise ValueError(
-                    f"vLLM gave no log-probability for {unknown} tokens that it drew. With speed.staleness these are "
-                    "π_old, and without them the ratio is not known. Look at the server's log for NaN, or write "
-                    "staleness: 0."
+                    f"vLLM gave no log-probability for {unknown} tokens that it drew, which staleness needs. Look at "
+                    "the server's log for NaN."
                 )
         elif self.lags and "old_per_token_logps" not in batch:
             batch |= score(batch)
@@ -202,14 +199,10 @@ def summing_squares(
 
 @contextmanager
 def labelled_positions_only(computing_on: torch.device) -> Iterator[None]:
-    """Only the positions that are scored go through the LM head, on every device.
+    """Only the positions that are scored go through the LM head, also on a CPU.
 
-    TRL's fused head projects the positions that carry a label, the completions' tokens, where Triton runs. Elsewhere it
-    projects every position, prompts and padding included, and throws the others away afterwards: a fixed number of
-    positions spares devices that compile a recompilation. A CPU compiles nothing and gains by the shorter way too.
-    Log-probabilities and gradients are the same up to the order in which a matrix product adds.
-
-    TRL asks its ``_use_triton`` in this one place which way to take; the kernel that computes asks another one.
+    TRL's fused head does so where Triton runs, and elsewhere projects every position. Log-probabilities and gradients
+    are the same up to the order in which a matrix product adds. TRL asks its ``_use_triton`` in this one place.
     """
     if computing_on.type != "cpu":
         yield

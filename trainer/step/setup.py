@@ -98,12 +98,6 @@ class Ranks:
             warnings.warn(message, stacklevel=3)
 
 
-def parameters_are_sharded(trainer: Any) -> bool:
-    """Whether no rank holds all weights: ZeRO-3 or FSDP."""
-    plugin = trainer.accelerator.state.deepspeed_plugin if trainer.is_deepspeed_enabled else None
-    return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
-
-
 @contextmanager
 def temporarily(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
     """``target``, an object or a module, with ``changed`` attributes inside; afterwards as before, come what may."""

@@ -27,43 +27,18 @@ from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.evaluation.result import EvaluationResult
-from evenkeel.trainer.step import checkpoint
+from evenkeel.trainer.step import checkpoint, compatibility, generation
 from evenkeel.trainer.step.advantages import Advantages
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint, LogState, optimizer_settings, set_optimizer
-from evenkeel.trainer.step.compatibility import (
-    SWITCHES,
-    Loaded,
-    Option,
-    Settings,
-    check_combination,
-    drops,
-    leaves_advantages_to_trl,
-    problems_of,
-    refuse,
-    rope_type,
-)
+from evenkeel.trainer.step.compatibility import Loaded, Option, Settings, rope_type
 from evenkeel.trainer.step.evaluation import HeldOut
-from evenkeel.trainer.step.generation import (
-    EVALUATION,
-    CommonRandomNumbers,
-    SampleKeys,
-    compact_generation,
-    engine_kept_awake,
-    fitted,
-    preallocated_cache,
-)
+from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, engine_kept_awake
 from evenkeel.trainer.step.guards import FaultGuard, full_disk_explained, memory_errors_explained
 from evenkeel.trainer.step.judging import Judging
 from evenkeel.trainer.step.loss import Loss
-from evenkeel.trainer.step.microbatches import (
-    GradientComparison,
-    Microbatches,
-    PlannedCut,
-    compared_gradients,
-    leaving_no_trace,
-)
+from evenkeel.trainer.step.microbatches import GradientComparison, Microbatches, PlannedCut, compared_gradients
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
-from evenkeel.trainer.step.other_prompts import Revisions, Teacher, unusable_references
+from evenkeel.trainer.step.other_prompts import Revisions, Teacher
 from evenkeel.trainer.step.packing import attention_length, unshareable
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Generations, Prompts
@@ -71,16 +46,7 @@ from evenkeel.trainer.step.provenance import EngineCheck, Provenance, compute_dt
 from evenkeel.trainer.step.records import Recorder, samples
 from evenkeel.trainer.step.rollout import EpochSampler, Lag, PendingRollout, Request, Rollout, RolloutBatch, RunOrder
 from evenkeel.trainer.step.scoring import Scoring
-from evenkeel.trainer.step.setup import (
-    Batch,
-    Position,
-    Ranks,
-    Row,
-    Setup,
-    parameters_are_sharded,
-    random_streams_kept,
-    temporarily,
-)
+from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, random_streams_kept, temporarily
 
 _NOTHING_ASKED = (None, "uniform", None, "single_pass", None)
 """Advantage, token weight, coefficient, update schedule and keep_groups where none was asked for."""
@@ -155,28 +121,22 @@ class RLVRTrainer(GRPOTrainer):
         asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
         drop_in = strategies is None and asked == _NOTHING_ASKED
         if strategies is None:
-            if advantage is None and not (args is not None and leaves_advantages_to_trl(args)):
+            if advantage is None and not (args is not None and compatibility.leaves_advantages_to_trl(args)):
                 advantage = "grpo"
             strategies = build_strategies(
                 advantage, token_weight, update_schedule, coefficient, keep_groups, revision, prompt_sampler, teacher
             )
         elif (*asked, revision, prompt_sampler, teacher) != (*_NOTHING_ASKED, None, "uniform", None):
-            raise TypeError(
-                "strategies= holds every strategy, so what is beside it (advantage, token_weight, coefficient, "
-                "update_schedule, keep_groups, revision, prompt_sampler, teacher) would have no effect. Give it "
-                "to build_strategies, or leave strategies out."
-            )
+            raise TypeError("strategies= holds every strategy: give the others to build_strategies.")
         self.strategies = strategies
         if args is not None:
-            check_combination(args, self.strategies, speed, drop_in=drop_in)
+            compatibility.check_combination(args, self.strategies, speed, drop_in=drop_in)
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         if speed.staleness:
             self.vllm_importance_sampling_correction = False  # π_old are vLLM's own: there is nothing to correct
         if args is None:
-            check_combination(self.args, self.strategies, speed, drop_in=drop_in)
-        self.num_iterations *= (
-            self.strategies.schedule.num_passes
-        )  # TRL trains a rollout batch so many times, pass by pass
+            compatibility.check_combination(self.args, self.strategies, speed, drop_in=drop_in)
+        self.num_iterations *= strategies.schedule.num_passes  # TRL trains a rollout batch pass by pass
         setup = setup_of(self, speed, cut, decodes=bool(evaluation.decodings), drop_in=drop_in)
         self.parts = Parts(setup, self, engine, evaluation, guards)
         self.add_callback(EndOfStep(self.parts.phases, self._metrics))
@@ -242,10 +202,8 @@ class RLVRTrainer(GRPOTrainer):
             with self.compute_loss_context_manager():
                 return self._compute_loss(self.model, batch)
 
-        is_coarse = compute_dtype(self.args, self.model) != torch.float32 or self.model.dtype != torch.float32
-        device = self.accelerator.device
-        with self.parts.loss.apart(), leaving_no_trace(self.model, self.strategies, self._metrics, device):
-            return compared_gradients(loss_of, self.model, first, second, is_coarse=is_coarse)
+        with self.parts.loss.apart():
+            return compared_gradients(loss_of, self, first, second)
 
     # 3. A rollout batch: prompts, completions, π_old and reference, rewards, advantages
 
@@ -405,9 +363,9 @@ class RLVRTrainer(GRPOTrainer):
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
         draw = None
         if (noise := self.parts.common_noise) is not None:
-            number = self._position.rollout if self.model.training else EVALUATION
+            number = self._position.rollout if self.model.training else generation.EVALUATION
             draw = noise.draw(prompt_ids, number)
-        with compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw):
+        with generation.compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw):
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
 
     def _tool_call_loop(self, prompts: Any, prompt_ids: Any, completion_ids: Any, completions: Any, *rest: Any) -> Any:
@@ -422,7 +380,9 @@ class RLVRTrainer(GRPOTrainer):
     def _get_tool_suffix_ids(self, tool_messages: list[dict[str, Any]]) -> Any:
         """TRL's, of answers (and of names, which a policy may make up) that can be tokenized, and soon."""
         for message in tool_messages:
-            message |= {key: fitted(message[key], self._tokenizer, self.max_completion_length) for key in message}
+            message |= {
+                key: generation.fitted(message[key], self._tokenizer, self.max_completion_length) for key in message
+            }
         return super()._get_tool_suffix_ids(tool_messages)
 
     def _sync_weights(self, sync_weights: Callable[[], None]) -> None:
@@ -694,8 +654,7 @@ class Parts:
             length = attention_length(config) if setup.choices["sharing"] else None
             self.microbatches.planner = PlannedCut(setup, length)
         self.scoring = Scoring(setup, self.microbatches, self.phases)
-        longest = getattr(config, "max_position_embeddings", None)
-        self.teacher = None if strategies.teacher is None else Teacher(strategies.teacher, setup, longest)
+        self.teacher = None if strategies.teacher is None else Teacher(strategies.teacher, setup)
         self.revisions = None if strategies.revision is None else Revisions(strategies.revision, setup)
         self.advantages, self.recorder = Advantages(setup), Recorder(setup)
         self.held_out = HeldOut(setup, evaluation, functions)
@@ -720,6 +679,12 @@ class Parts:
             self.faults.begin_training()
 
 
+def _is_sharded(trainer: Any) -> bool:
+    """Whether no rank holds all weights: ZeRO-3 or FSDP."""
+    plugin = trainer.accelerator.state.deepspeed_plugin if trainer.is_deepspeed_enabled else None
+    return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
+
+
 def setup_of(
     trainer: Any, speed: Speed, cut: Literal["by_rank", "over_all_ranks"], *, decodes: bool, drop_in: bool
 ) -> Setup:
@@ -728,13 +693,13 @@ def setup_of(
     Raises:
         Refusal: the loaded model, data or reward functions do not go with the settings.
     """
-    ranks = Ranks(trainer.accelerator, sharded=parameters_are_sharded(trainer))
+    ranks = Ranks(trainer.accelerator, sharded=_is_sharded(trainer))
     loaded = model_facts(trainer, speed, ranks)
     settings = Settings(trainer.args, trainer.strategies, speed, cut, decodes, drop_in, loaded)
-    refuse(settings, "environments", "model")
+    compatibility.refuse(settings, "environments", "model")
     return Setup(
         settings,
-        {name: is_taken(settings, ranks, option) for name, option in SWITCHES.items()},
+        {name: is_taken(settings, ranks, option) for name, option in compatibility.SWITCHES.items()},
         ranks,
         trainer._tokenizer,
         partial(trainer.processing_class.batch_decode, skip_special_tokens=True),
@@ -754,12 +719,12 @@ def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
     turn_columns = [kind.turn_columns for kind in environments if hasattr(kind, "turn_columns")]  # of a run file's
     columns = getattr(trainer.train_dataset, "column_names", None) or ()
     varies = None
-    if any(drops(module) for module in trainer.model.modules()):
+    if any(compatibility.drops(module) for module in trainer.model.modules()):
         varies = "the model has dropout, of which each pass draws its own"
     elif getattr(config, "router_jitter_noise", 0.0):
         varies = "the router of the model's experts is noisy (router_jitter_noise)"
     reads_cache = speed.generation != "trl" or speed.shared_prompts is not False
-    has_plain_cache = not reads_cache or preallocated_cache(model.config) is not None
+    has_plain_cache = not reads_cache or generation.preallocated_cache(model.config) is not None
     base = model.get_base_model() if hasattr(model, "get_base_model") else model  # without adapters
     return Loaded(
         own_generation=own[0] if own else None,
@@ -768,9 +733,6 @@ def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         rope_type=rope_type(config),
         varies=varies,
         has_plain_cache=has_plain_cache,
-        unusable_references=unusable_references(trainer.train_dataset)
-        if trainer.strategies.ask_for("teacher_logps")
-        else None,
         unshareable=unshareable(
             base, has_plain_cache=has_plain_cache, has_rotary_positions=rope_type(config) is not None
         )
@@ -794,7 +756,7 @@ def is_taken(settings: Settings, ranks: Ranks, option: Option) -> bool:
     if option == "skip_old_logps":
         wanted = wanted and settings.corrects_engine and settings.is_on_policy
         wanted = wanted and (asked is True or speed.microbatches == "planned")
-    problems = problems_of(settings, option) if wanted else []
+    problems = compatibility.problems_of(settings, option) if wanted else []
     if problems and asked is not None:
         ranks.warn(f"{option} stays TRL's: {'; '.join(problems)}.")
     return wanted and not problems

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from peft import LoraConfig
 from torch import Tensor
 from trl import GRPOConfig
 
@@ -196,21 +195,6 @@ def test_settings_that_are_planned_too(tiny_model, tmp_path: Path, settings):
     check(trainer_with(tiny_model, tmp_path, num_iterations=2, **settings))
 
 
-def test_lora(tiny_model, tmp_path: Path):
-    peft = LoraConfig(r=4, lora_alpha=8, lora_dropout=0.1, target_modules="all-linear", task_type="CAUSAL_LM")
-    check(trainer_with(tiny_model, tmp_path, peft=peft, loss_type="grpo", num_iterations=2))
-
-
-def test_whatever_holds_a_number_a_token_is_cut_with_the_completions(tiny_model, tmp_path: Path):
-    trainer = trainer_with(tiny_model, tmp_path)
-    stock = rollout(trainer)[: together(trainer.args)]
-    for batch in stock:
-        batch["signal"] = batch["completion_ids"].float()
-    planned = trainer.parts.microbatches.planner.cut(stock, 0)
-    assert any(batch["completion_ids"].shape[1] < stock[0]["completion_ids"].shape[1] for batch in planned)
-    assert all(torch.equal(batch["signal"], batch["completion_ids"].float()) for batch in planned)
-
-
 def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: Path):
     settings: dict[str, Any] = {
         "per_device_train_batch_size": 4,
@@ -266,17 +250,6 @@ def test_clip_shares_are_trls_over_all_rows_also_those_left_out(tiny_model, tmp_
     for planned, stock in zip(runs["cut"], runs["whole"], strict=True):
         for name in CLIP_SHARES:
             assert planned[name] == pytest.approx(stock[name], rel=1e-3, abs=1e-5)
-
-
-def test_a_batch_in_which_every_group_is_dead_logs_that_nothing_is_clipped(tiny_model, tmp_path: Path):
-    def constant(completions: list[Any], **_: Any) -> list[float]:
-        return [0.5] * len(completions)
-
-    several = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 4, "max_steps": 1}
-    planned = ours(tiny_model, tmp_path, strategies={"microbatches": "planned"}, reward=constant, **several)
-    (entry,) = planned.state.log_history[:1]
-    assert [entry[name] for name in CLIP_SHARES] == [0.0] * 3
-    assert "entropy" not in entry  # nothing was computed that it could be of
 
 
 def test_a_wrong_plan_falls_back_to_trl(tiny_model, tmp_path: Path, monkeypatch):

@@ -19,7 +19,6 @@ from transformers import TrainerCallback
 from tests.trainer.step.test_teacher_logps import judged
 from tests.trainer.training import digit_reward, ours
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.step.advantages import Advantages
 
 model, folder, cases = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
@@ -61,15 +60,6 @@ class Gradients(TrainerCallback):
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 for name, asked in cases.items():
     seen = {"rewards": [], "advantages": [], "gradients": []}
-    if "run_file" in asked:
-        cut = [f"num_processes={processes}", f"trl.per_device_train_batch_size={16 // processes}"]
-        settings = [*asked["settings"], *cut, f"output_dir={folder}/run"]
-        trainer = Experiment.of_file(asked["run_file"], settings, processes=processes).trainer
-        trainer.add_callback(Gradients())
-        trainer.train()
-        if os.environ["RANK"] == "0":
-            torch.save(seen, folder / f"{name}.pt")
-        continue
     written = {} if asked.get("generates") else {"rollout_func": rollouts}
     reward = judged if asked.get("judged") else digit_reward
     ours(
@@ -118,21 +108,6 @@ CASES = {
         "settings": {},
         "generates": True,
         "judged": True,
-    },
-    "common_random_numbers in turns": {
-        "run_file": str(ROOT / "configs/environments/guessing_tiny_cpu.yaml"),
-        "settings": [
-            "common_random_numbers=true",
-            "algorithm.prompts_per_rollout=2",
-            "algorithm.sequences_per_update=16",
-            "trl.num_generations=8",
-            "trl.max_steps=4",
-            "trl.optim=sgd",
-            "trl.max_grad_norm=0.0",
-            "trl.save_strategy=no",
-            "evaluation.before=false",
-            "logging.report_to=none",
-        ],
     },
     "dfpo_min_replace": {"strategies": {"coefficient": "dfpo_min_replace"}, "settings": CISPO, "num_iterations": 2},
 }

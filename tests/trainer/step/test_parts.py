@@ -20,11 +20,9 @@ from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.step.advantages import Advantages
 from evenkeel.trainer.step.compatibility import Loaded
 from evenkeel.trainer.step.evaluation import HeldOut
-from evenkeel.trainer.step.guards import SKIPPED, FaultError, FaultGuard
 from evenkeel.trainer.step.loss import Loss
-from evenkeel.trainer.step.metrics import Means
 from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
-from evenkeel.trainer.step.options import Evaluation, Guards, Schedule
+from evenkeel.trainer.step.options import Evaluation, Schedule
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.rollout import Rollout
 from evenkeel.trainer.step.scoring import Scoring
@@ -205,36 +203,3 @@ def test_held_out(tmp_path: Path):
     np.random.random()
     part.evaluate([{"prompt": "a"}, {"prompt": "b"}], 3, run_loop)
     assert drawn[: len(drawn) // 2] == drawn[len(drawn) // 2 :]
-
-
-def test_fault_guard(ranks: Ranks, tmp_path: Path):
-    counts = Counter[str]()
-    guard = FaultGuard(Guards(tmp_path, max_skipped=1), ranks, counts, norm_is_scaled=False, step_is_made=False)
-    saved: list[str] = []
-
-    def fault(loss: float, norm: float) -> Any:
-        guard.before(torch.tensor(3.0), Means())
-        guard.after(torch.tensor(loss))
-        return guard.find_fault(norm)
-
-    assert fault(1.0, 2.0) is None
-    found = fault(float("nan"), 2.0)
-    assert found.sum_before == 3  # what transformers is to go on with
-    assert guard.leave_out(found, START, {"batch": [1]}, saved.append) == 1
-    kept = torch.load(tmp_path / "step-1" / "rank-0.pt", weights_only=False)
-    assert kept["batch"] == [1]
-    assert counts == {SKIPPED: 1}
-    with pytest.raises(FaultError, match="step 1 is not finite"):
-        guard.leave_out(fault(1.0, float("inf")), START, {}, saved.append)
-    assert saved[-1] == str(tmp_path / "step-1" / "weights")
-    model = torch.nn.Linear(1, 1)
-    guard.check_weights(model, START)
-    with torch.no_grad():
-        model.weight.fill_(torch.nan)
-    with pytest.raises(FaultError, match=r"1 of this rank's weights \(weight\)"):
-        guard.check_weights(model, START)
-    with torch.no_grad():
-        model.weight.fill_(0)
-    model.weight.ds_tensor = torch.tensor([torch.inf])  # where ZeRO-3 keeps this rank's part
-    with pytest.raises(FaultError, match=r"1 of this rank's weights \(weight\)"):
-        guard.check_weights(model, START)

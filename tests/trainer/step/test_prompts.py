@@ -235,28 +235,10 @@ print("fine")
 """
 
 
-TWO_RANKS_IN_TURNS = """
-import sys
-from evenkeel.trainer.run.experiment import Experiment
-from tests.paths import ROOT
-from tests.trainer.step.test_prompts import PLAYED
-cut = ["num_processes=2", "trl.per_device_train_batch_size=6", "algorithm.prompts_per_rollout=3"]
-settings = [*PLAYED, *cut, "algorithm.sequences_per_update=12", f"output_dir={sys.argv[2]}/run"]
-run_file = ROOT / "configs/environments/key_door_tiny_cpu.yaml"
-trainer = Experiment.of_file(run_file, settings, processes=2).trainer
-trainer.train()  # a conversation whose turns or marks are another's ends the run
-logged = [line for line in trainer.state.log_history if "environment/provenance" in line]
-assert [line["environment/provenance"] for line in logged] == [1.0, 1.0], logged
-assert max(line["prompt_sampler/rounds"] for line in logged) > 1, logged
-print("fine")
-"""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [TWO_RANKS, TWO_RANKS_IN_TURNS], ids=["plain", "in turns"])
-def test_two_processes_share_the_kept_groups(tiny_model, tmp_path: Path, program: str):
+def test_two_processes_share_the_kept_groups(tiny_model, tmp_path: Path):
     script = tmp_path / "two.py"
-    script.write_text(program)
+    script.write_text(TWO_RANKS)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone"]
     ended = subprocess.run(
         [*command, str(script), str(tiny_model), str(tmp_path)],

@@ -33,10 +33,6 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"args": {"num_generations": 2}, "strategies": {"token_weight": "rlcsd"}},
         {"args": {"num_generations": 4}, "strategies": {"token_weight": "rlcsd"}},
     ),
-    "answers-for-a-teacher": (
-        {"strategies": {"advantage": "sdpo"}, "loaded": Loaded(unusable_references="the row's reference is None")},
-        {"strategies": {"advantage": "sdpo"}},
-    ),
     "owned-settings": ({"args": {"scale_rewards": "none"}}, {"args": {"scale_rewards": "group"}}),
     "sampling": ({"args": {"top_p": 0.9, **TWO_STEPS}}, {"args": {"top_p": 0.9}}),
     "token-level": (

@@ -104,37 +104,3 @@ def test_what_turns_were_paid_on_each_rank_reaches_all_of_them(tiny_model, tmp_p
     assert places == [[0, 1, 1], [0, 0, 0], [0, 1, 0], [0, 1, 1]]
     assert keys[0][0] == keys[2][0] == keys[3][0]  # "a" on either rank
     assert (absent, outcome) == (None, "refused")
-
-
-STATE = """
-from evenkeel.trainer.step.checkpoint import Refusal
-
-class baseline:
-    def __init__(self):
-        self.batches = 0
-    def __call__(self, rewards, group_size):
-        self.batches += 1
-        return finished(rewards - group_mean(rewards, group_size), rewards, group_size)
-    def state_dict(self):
-        if rank == "1" and self.batches > 2:
-            raise ValueError("no state today")
-        return {"batches": self.batches}
-    def load_state_dict(self, state):
-        self.batches = state["batches"]
-
-saved = dict(save_strategy="steps", save_steps=2, max_steps=4)
-try:
-    ours(model, output / "run", strategies={"advantage": baseline}, **saved, **settings)
-    told = "nothing"
-except Refusal as error:
-    told = str(error)
-(output / f"rank-{rank}.json").write_text(json.dumps(told))
-"""
-
-
-@pytest.mark.slow
-def test_all_ranks_stop_where_one_cannot_give_its_state_and_no_half_checkpoint_is_left(tiny_model, tmp_path: Path):
-    first, second = on_two_processes(STATE, tiny_model, tmp_path)
-    assert first == second
-    assert "on rank 1 of 2 the state cannot be had of advantage 'baseline': ValueError: no state today" in first
-    assert [path.name for path in (tmp_path / "run").glob("checkpoint-*")] == ["checkpoint-2"]

@@ -75,7 +75,7 @@ def test_moved_weights_that_arrive_agree(moved, engine):
     assert moved._metrics["train"][METRIC][0] < 1e-5
 
 
-@pytest.mark.parametrize("part", ["lm_head", "mlp", "self_attn.q_proj", "norm", "embed_tokens"])
+@pytest.mark.parametrize("part", ["lm_head", "mlp", "embed_tokens"])
 def test_weights_that_stay_behind_are_found(moved, engine, part: str):
     engine.stale = (part,)
     stops(moved)

@@ -129,7 +129,7 @@ def test_the_extra_pass_is_gone_and_the_metrics_stay(served: Served, engine, tmp
     ("strategies", "reason"),
     [
         ({"advantage": "by_probability"}, "asks for old_logps"),
-        ({"advantage": "exchangeable"}, "asks for the weight of each trajectory"),
+        ({"advantage": "exchangeable"}, "asks for sequence_weights"),
         ({"lora_dropout": 0.1}, "the model has dropout"),
     ],
 )

@@ -9,10 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM
 from trl.generation import vllm_generation
 
-from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.step.options import Engine
 from tests.trainer.step.test_prompts import trainer_of
-from tests.trainer.training import train
 
 
 class SleepingLLM:
@@ -101,24 +98,3 @@ def test_all_rounds_of_dynamic_sampling_are_generated_by_one_push(tiny_model: Pa
     assert max(rounds) > 1, "no rollout batch took a second round: nothing was tested"
     assert llm.pushes == 2
     assert llm.awake == set(), "the engine takes the update's memory"
-
-
-def alternating(completions: list[Any], log_extra: Any, **_: Any) -> list[float]:
-    """Every second answer is right."""
-    right = [bool(row % 2) for row in range(len(completions))]
-    log_extra("correct", right)
-    return [float(each) for each in right]
-
-
-@pytest.mark.usefixtures("_colocated")
-def test_all_batches_of_revisions_are_generated_by_one_push(tiny_model: Path, tmp_path: Path):
-    strategies = {"advantage": "ibpo", "revision": {"references": 3, "need_correct": False, "template": "{prompt}"}}
-    checked = {"engine": Engine()}
-    trainer = train(
-        RLVRTrainer, tiny_model, tmp_path, reward=alternating, strategies=strategies | checked, max_steps=2, **SETTINGS
-    )
-    llm = trainer.vllm_generation.llm
-    assert llm.generated > 2 * 3, "the revisions of a rollout batch fit in one batch: nothing was tested"
-    assert llm.pushes == 2 * 2, "per rollout batch one for its answers, one for all of its revisions"
-    assert len([entry for entry in trainer.state.log_history if "vllm/agreement_max" in entry]) == 2
-    assert llm.awake == set()
