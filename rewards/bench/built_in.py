@@ -30,11 +30,6 @@ def _written(*pairs: tuple[str, Any]) -> Callable[[], list[Row]]:
     return lambda: [Row(question, reference) for question, reference in pairs]
 
 
-def _function(name: str, calls: list[tuple[list[Any], Any]], code: str) -> dict[str, Any]:
-    inputs, outputs = [args for args, _ in calls], [value for _, value in calls]
-    return {"inputs": inputs, "outputs": outputs, "fn_name": name, "solution": code}
-
-
 def _entry(task: str, question: str, answer: str, **metadata: Any) -> dict[str, str]:
     return {"task": task, "entry": json.dumps({"question": question, "answer": answer, "metadata": metadata})}
 
@@ -70,19 +65,15 @@ BUILT_IN: dict[str, tuple[Any, Callable[[], list[Row]]]] = {
     "code_tests": (
         "code_tests",
         _written(
-            ("Add two numbers.", _function("add", [([1, 2], 3), ([5, 7], 12)], "def add(a, b):\n    return a + b")),
-            (
-                "Reverse a list.",
-                _function("back", [([[1, 2]], [2, 1]), ([[]], [])], "def back(x):\n    return x[::-1]"),
-            ),
             (
                 "The running totals of a list, by running_total(values).",
-                _function(
-                    "running_total",
-                    [([values], totals) for values, totals in RUNNING_TOTAL],
-                    "from itertools import accumulate\n\n\n"
+                {
+                    "inputs": [[values] for values, _ in RUNNING_TOTAL],
+                    "outputs": [totals for _, totals in RUNNING_TOTAL],
+                    "fn_name": "running_total",
+                    "solution": "from itertools import accumulate\n\n\n"
                     "def running_total(values):\n    return list(accumulate(values))",
-                ),
+                },
             ),
             (
                 "Read n and n numbers, and print their running totals.",

@@ -1,6 +1,7 @@
 """Rewards for how a completion is written: its tags, its length, its repetitions. None of them reads an answer."""
 
 import math
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
@@ -20,6 +21,10 @@ from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, tokens
 
 _THOUGHT = (THOUGHT_OPENS, THOUGHT_CLOSES)
 _TAGS = {"think_answer": (*_THOUGHT, ANSWER_OPENS, ANSWER_CLOSES), "think": _THOUGHT}
+_SHAPES = {
+    "think_answer": re.compile(r"<think>(.*)</think>\s*<answer>(.*)</answer>", re.DOTALL),
+    "think": re.compile(r"<think>(.*)</think>(.*)", re.DOTALL),
+}
 Length = Annotated[int, Field(ge=1)]
 
 
@@ -52,28 +57,12 @@ class Format(Verifier):
         return "<think>so</think>" + ("this" if self.tags == "think" else "<answer>this</answer>")
 
     def _fault(self, text: str) -> str:
-        tags = _TAGS[self.tags]
-        counts = {tag: text.count(tag) for tag in tags}
-        if wrong := [f"{count} times {tag}" for tag, count in counts.items() if count != 1]:
-            return f"{', '.join(wrong)}, not once each"
-        rest, pieces = text, []
-        for tag in tags:
-            piece, found, rest = rest.partition(tag)
-            if not found:
-                return f"{tag} does not stand in its place"
-            pieces.append(piece.strip())
-        before, *inside = pieces
-        if before:
-            return f"{before[:40]!r} stands before {THOUGHT_OPENS}"
-        if is_blank(inside[0]):
-            return "the thought is blank"
-        if self.tags == "think":
-            return "nothing stands after the thought" if is_blank(rest) else ""
-        if inside[1]:
-            return f"{inside[1][:40]!r} stands between thought and answer"
-        if is_blank(inside[-1]):
-            return "the answer is blank"
-        return f"{rest.strip()[:40]!r} stands after the answer" if rest.strip() else ""
+        if any(text.count(tag) != 1 for tag in _TAGS[self.tags]):
+            return f"{', '.join(_TAGS[self.tags])} are not there once each"
+        found = _SHAPES[self.tags].fullmatch(text)
+        if found is None:
+            return "the tags are not in their order, or text stands outside of them"
+        return "thought or answer is blank" if any(map(is_blank, found.groups())) else ""
 
 
 def overlong_punishment(num_tokens: int, max_tokens: int, buffer_tokens: int) -> float:
@@ -158,13 +147,10 @@ class CosineLength(TokenVerifier):
     def __post_init__(self) -> None:
         """Check that right answers earn more than wrong ones."""
         lowest_right = min(self.right_short, self.right_long)
-        if (highest_wrong := max(self.wrong_short, self.wrong_long, self.exceeded)) >= lowest_right:
-            what = f"a wrong answer could earn {highest_wrong} and a right one {lowest_right}."
-            raise ValueError(f"{what} Write wrong_short, wrong_long and exceeded below right_short and right_long.")
+        if max(self.wrong_short, self.wrong_long, self.exceeded) >= lowest_right:
+            raise ValueError("write wrong_short, wrong_long and exceeded below right_short and right_long")
         if not self.verifier.reads_reference or isinstance(self.verifier, TokenVerifier):
-            raise ValueError(
-                f"verifier = {self.verifier!r} judges no answer. Write one that does, such as math_answer."
-            )
+            raise ValueError(f"verifier = {self.verifier!r} reads no answer. Write another, such as math_answer.")
         object.__setattr__(self, "full_score", lowest_right)
         object.__setattr__(self, "verifier", bounded(self.verifier))
 

@@ -58,20 +58,18 @@ def find_estimator(spec: Any) -> Strategy:
         return find_strategy(ADVANTAGE, spec)
     of = spec.get("of")
     if {*spec} != {"name", "of"} or not isinstance(of, Mapping) or not of:
-        raise PartError(
-            f"advantage 'mix': {dict(spec)!r:.120} does not say what is added up. Write {{name: mix, of: {{grpo: 0.5, "
-            "maxrl: 0.5}}, and a part's options beside its weight: pass_at_k: {weight: 0.5, k: 4}.",
-            code="mixture-of-nothing",
+        what = (
+            f"advantage 'mix': {dict(spec)!r:.120} adds nothing up. Write {{name: mix, of: {{grpo: 0.5, maxrl: 0.5}}}}."
         )
+        raise PartError(what, code="mixture-of-nothing")
     parts, weights = [], []
     for name, given in of.items():
         options = dict(given) if isinstance(given, Mapping) else {"weight": given}
         weight = options.pop("weight", None)
         if name == MIX or isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            what = f"advantage 'mix': {name}: {given!r:.80} is no weight above 0 of an estimator."
             raise PartError(
-                f"advantage 'mix': {name}: {given!r:.80}, but a mixture adds up estimators, each times a number above "
-                "0. Write name: weight, or name: {weight: …, option: …}.",
-                code="weight-of-a-mixture",
+                f"{what} Write name: weight, or name: {{weight: …, option: …}}.", code="weight-of-a-mixture"
             )
         parts.append(find_strategy(ADVANTAGE, {"name": name, **options}))
         weights.append(float(weight))

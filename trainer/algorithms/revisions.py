@@ -30,9 +30,7 @@ Find the first step that goes wrong, and write the wrong answer again with as fe
 
 def _knows_the_question(template: str) -> str:
     if "{prompt}" not in template:
-        what = f"is {template!r:.80}, which has no {{prompt}}: a revision would not know the question."
-        instead = "Write {prompt} where the question stands; {answer} and {reference} show what is compared."
-        raise PydanticCustomError("template-without-prompt", "{what} {instead}", {"what": what, "instead": instead})
+        raise PydanticCustomError("template-without-prompt", "has no {prompt}. Write it where the question stands.")
     return template
 
 
@@ -83,10 +81,7 @@ def references(
         ValueError: ``count`` does not fit the group.
     """
     if not 1 <= count < group_size:
-        raise ValueError(
-            f"{count} references in a group of {group_size}: an answer has {group_size - 1} siblings and needs one at "
-            f"least. Write references between 1 and {group_size - 1}, or raise num_generations."
-        )
+        raise ValueError(f"references = {count} in a group of {group_size}. Write 1 to {group_size - 1}.")
     verdicts = correct.cpu().view(-1, group_size)
     groups = len(verdicts)
     drawn = torch.rand(groups, group_size, group_size, generator=torch.Generator().manual_seed(seed))

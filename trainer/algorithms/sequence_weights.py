@@ -34,10 +34,8 @@ def loss_sequence_weights(
     elif loss_type in ONE_DENOMINATOR:
         weights = present
     else:
-        raise ValueError(
-            f"loss_type {loss_type!r} has no trajectory weight that is known when advantages are computed, so no "
-            f"baseline can match it. Use one of {', '.join(sorted(PER_SEQUENCE_MEAN | ONE_DENOMINATOR))}."
-        )
+        known = ", ".join(sorted(PER_SEQUENCE_MEAN | ONE_DENOMINATOR))
+        raise ValueError(f"loss_type {loss_type!r} has no trajectory weight before the update. Use one of {known}.")
     return weights if sequence_ratio is None else weights * sequence_ratio
 
 

@@ -26,11 +26,8 @@ Make sure that you understand each step of it. Then solve the problem in your ow
 
 
 def _shows_both(template: str) -> str:
-    missing = [name for name in ("{prompt}", "{reference}") if name not in template]
-    if missing:
-        what = f"is {template!r:.80}, which has no {' and no '.join(missing)}: a teacher knows question and answer."
-        instead = "Write {prompt} where the question stands and {reference} where the gold answer does."
-        raise PydanticCustomError("template-of-a-teacher", "{what} {instead}", {"what": what, "instead": instead})
+    if "{prompt}" not in template or "{reference}" not in template:
+        raise PydanticCustomError("template-of-a-teacher", "lacks {prompt} or {reference}. Write both.")
     return template
 
 

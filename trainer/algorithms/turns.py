@@ -50,11 +50,9 @@ def turn_column(name: str, lists: Sequence[Any], mask: Int[Tensor, "N T"]) -> Te
         entries = [] if logged is None else logged
         is_short = isinstance(entries, list | tuple) and (count == 0 or len(entries) <= count + 1)
         if not is_short or not all(entry is None or fits(entry) for entry in entries):
-            raise ValueError(
-                f"The estimator asks for {name!r}; row {row} has {count} turns, and a reward function logged "
-                f"{entries!r:.80} for it. Log a list for each row with one {'number' if paid else 'text'} for each "
-                "turn that the policy wrote, the final answer's too, and None where there is none."
-            )
+            kind = "number" if paid else "text"
+            what = f"{name!r}: row {row} has {count} turns, and a reward function logged {entries!r:.80} for it."
+            raise ValueError(f"{what} Log a list with one {kind} for each turn that the policy wrote, or None.")
         values = [*map(number, entries), *[number(None)] * count]
         if paid and count:
             values[count - 1] = sum(values[count - 1 :])

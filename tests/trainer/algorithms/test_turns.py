@@ -46,9 +46,9 @@ def test_a_list_of_each_row_becomes_a_number_of_each_turn():
     [
         ("turn_rewards", [0.0] * 5, "row 0 has 3 turns"),
         ("turn_rewards", 1.0, "logged 1.0"),
-        ("turn_rewards", [NAN], "one number for each turn"),
-        ("turn_rewards", ["1"], "one number for each turn"),
-        ("state_keys", [3], "one text for each turn"),
+        ("turn_rewards", [NAN], "a list with one number for each"),
+        ("turn_rewards", ["1"], "a list with one number for each"),
+        ("state_keys", [3], "a list with one text for each"),
     ],
 )
 def test_a_list_that_does_not_fit_is_refused(name: str, entries: Any, said: str):
