@@ -139,15 +139,15 @@ def test_a_run_repeated_from_its_directory_gives_the_same_numbers(run_file: Path
 
 
 def test_a_resumed_run_takes_what_it_took_when_it_began(run_file: Path, tmp_path: Path, capsys, monkeypatch):
-    monkeypatch.setenv("EVENKEEL_OFF", "planned")
+    monkeypatch.setenv("EVENKEEL_OFF", "microbatches")
     assert main([str(run_file), "trl.max_steps=2"]) == 0
     record = json.loads((tmp_path / "run/manifest.json").read_text())["choices"]
-    assert (record["planned"], record["compact"]) == (False, True)
-    monkeypatch.setenv("EVENKEEL_OFF", "compact")
+    assert (record["microbatches"], record["generation"]) == (False, True)
+    monkeypatch.setenv("EVENKEEL_OFF", "generation")
     made: list[RLVRTrainer] = []
     monkeypatch.setattr(launch_module, "run_trainer", lambda trainer, *_, **__: made.append(trainer) or 0)
     assert main([str(run_file), "--resume", "auto"]) == 0
-    assert (made[0].parts.microbatches.planner, made[0].parts.choices["compact"]) == (None, False)
+    assert (made[0].parts.microbatches.planner, made[0].parts.choices["generation"]) == (None, False)
     assert "compact: True → False" in capsys.readouterr().out
 
 

@@ -167,8 +167,7 @@ class Experiment:
     @property
     def speed(self) -> Speed:
         """The file's options of speed, without what a run that is resumed did not take."""
-        left_out = [option for name, option in SWITCHES.items() if self._was_left_out(name)]
-        stock: dict[str, Any] = {option: getattr(Speed, option) for option in left_out}
+        stock: dict[str, Any] = {name: getattr(Speed, name) for name in SWITCHES if self._was_left_out(name)}
         return replace(self.config.speed_options, **stock)
 
     @cached_property

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from torch import nn
 
@@ -95,14 +95,9 @@ class Settings:
 
 
 Option = Literal["microbatches", "skip_old_logps", "shared_prompts", "generation", "overlap_generation"]
-SWITCHES: dict[str, Option] = {
-    "planned": "microbatches",
-    "skipping": "skip_old_logps",
-    "sharing": "shared_prompts",
-    "compact": "generation",
-    "overlap": "overlap_generation",
-}
-"""What the variable EVENKEEL_OFF can name, with commas between, and what is then not taken (for a debugger)."""
+SWITCHES: tuple[Option, ...] = get_args(Option)
+"""Options of `Speed` that the code takes where they are exact; the variable EVENKEEL_OFF names, with commas between,
+which are then not taken (for a debugger)."""
 
 RULES: list[Rule] = []
 """All of them, in the order in which their messages are shown; asked of the ``arguments``, of the ``environments``, of
@@ -115,17 +110,17 @@ def problems_of(settings: Settings, option: Option) -> list[str]:
     return [*off, *REASONS[option](settings)]
 
 
-def switched_off() -> set[Option]:
+def switched_off() -> set[str]:
     """What the variable EVENKEEL_OFF takes away.
 
     Raises:
         Refusal: it has a name that is none of `SWITCHES`.
     """
     names = {name.strip() for name in os.environ.get("EVENKEEL_OFF", "").split(",")} - {""}
-    if unknown := names - SWITCHES.keys():
+    if unknown := names.difference(SWITCHES):
         what = f"EVENKEEL_OFF = {', '.join(sorted(unknown))}: its names are {', '.join(SWITCHES)}."
         raise Refusal(what, code="unknown-switch")
-    return {SWITCHES[name] for name in names}
+    return names
 
 
 def check_combination(

@@ -73,7 +73,7 @@ class Loss:
         args, strategies = setup.args, setup.strategies
         self.args, self.strategies, self.schedule, self.ranks = args, strategies, setup.schedule, setup.ranks
         self.epsilon_high = args.epsilon if args.epsilon_high is None else args.epsilon_high  # where cispo cuts off
-        self.makes_ratio = setup.choices["skipping"]
+        self.makes_ratio = setup.choices["skip_old_logps"]
         self.lags, self.by_engine = setup.lags, setup.by_engine
         self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
         self._current: tuple[Batch, Position] | None = None

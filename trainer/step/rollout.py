@@ -220,7 +220,7 @@ class Lag:
     order: RunOrder
 
     def __init__(self, setup: Setup) -> None:
-        self.staleness, self.overlaps = setup.settings.speed.staleness, setup.choices["overlap"]
+        self.staleness, self.overlaps = setup.settings.speed.staleness, setup.choices["overlap_generation"]
         self.schedule, self.ranks = setup.schedule, setup.ranks
         self.clear()
 

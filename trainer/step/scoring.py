@@ -55,7 +55,7 @@ class Scoring:
     def __init__(self, setup: Setup, microbatches: Microbatches, phases: Phases) -> None:
         self.args, self.strategies, self.ranks = setup.args, setup.strategies, setup.ranks
         self.microbatches, self.phases = microbatches, phases
-        self.lags, self.by_engine, skips = setup.lags, setup.by_engine, setup.choices["skipping"]
+        self.lags, self.by_engine, skips = setup.lags, setup.by_engine, setup.choices["skip_old_logps"]
         self.asks_for_old = setup.settings.corrects_engine or not setup.schedule.is_on_policy
         self.has_reference = self.args.beta != 0.0
         self.skips_old = skips or self.by_engine

@@ -359,7 +359,7 @@ class RLVRTrainer(GRPOTrainer):
             return generated
 
     def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
-        if not self.parts.choices["compact"]:
+        if not self.parts.choices["generation"]:
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
         draw = None
         if (noise := self.parts.common_noise) is not None:
@@ -650,8 +650,8 @@ class Parts:
             self.engine_check = EngineCheck(setup, engine.agreement_bound)
         self.provenance, self.judging = Provenance(setup), Judging(setup)
         self.microbatches = Microbatches(setup, counts)
-        if setup.choices["planned"]:
-            length = attention_length(config) if setup.choices["sharing"] else None
+        if setup.choices["microbatches"]:
+            length = attention_length(config) if setup.choices["shared_prompts"] else None
             self.microbatches.planner = PlannedCut(setup, length)
         self.scoring = Scoring(setup, self.microbatches, self.phases)
         self.teacher = None if strategies.teacher is None else Teacher(strategies.teacher, setup)
@@ -699,7 +699,7 @@ def setup_of(
     compatibility.refuse(settings, "environments", "model")
     return Setup(
         settings,
-        {name: is_taken(settings, ranks, option) for name, option in compatibility.SWITCHES.items()},
+        {option: is_taken(settings, ranks, option) for option in compatibility.SWITCHES},
         ranks,
         trainer._tokenizer,
         partial(trainer.processing_class.batch_decode, skip_special_tokens=True),

@@ -116,9 +116,9 @@ def made(model: Path, folder: Path, generation: str | None) -> RLVRTrainer:
 def test_it_is_taken_where_it_is_exact_and_not_switched_off(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    assert made(tiny_model, tmp_path, None).parts.choices["compact"]
-    monkeypatch.setenv("EVENKEEL_OFF", "planned, compact")
-    assert not made(tiny_model, tmp_path, None).parts.choices["compact"]
+    assert made(tiny_model, tmp_path, None).parts.choices["generation"]
+    monkeypatch.setenv("EVENKEEL_OFF", "microbatches, generation")
+    assert not made(tiny_model, tmp_path, None).parts.choices["generation"]
     monkeypatch.setenv("EVENKEEL_OFF", "compakt")
     with pytest.raises(Refusal, match="compakt") as refused:
         made(tiny_model, tmp_path, None)
@@ -133,6 +133,6 @@ def test_a_model_with_another_cache_is_generated_from_as_trl_does(tiny_model: Pa
     for file in tiny_model.glob("tok*"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "chat_template.jinja").write_bytes((tiny_model / "chat_template.jinja").read_bytes())
-    assert not made(tmp_path, tmp_path / "run", None).parts.choices["compact"]
+    assert not made(tmp_path, tmp_path / "run", None).parts.choices["generation"]
     with pytest.warns(UserWarning, match="the model's cache is not"):
-        assert not made(tmp_path, tmp_path / "run", "compact").parts.choices["compact"]
+        assert not made(tmp_path, tmp_path / "run", "compact").parts.choices["generation"]

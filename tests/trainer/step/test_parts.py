@@ -78,7 +78,7 @@ def test_schedule_and_position():
 
 def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, args: GRPOConfig):
     """Of two calls in a rollout batch the first is π_old, which is not made; both were TRL's to ask for."""
-    setup = setup_of(config(args.output_dir, beta=0.1, num_iterations=2), None, "skipping")
+    setup = setup_of(config(args.output_dir, beta=0.1, num_iterations=2), None, "skip_old_logps")
     scoring = Scoring(setup, Microbatches(setup, Counter()), Phases())
     ids, asked = torch.tensor([[2, 3, 4]]), []
 
