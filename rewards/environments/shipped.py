@@ -3,7 +3,9 @@
 import random
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from evenkeel.rewards.isolation.sandbox import Limits, Sandbox
 
@@ -25,7 +27,7 @@ class PythonTool:
         memory_mb: of address space.
     """
 
-    def __init__(self, *, time_limit_s: float = 5.0, memory_mb: int = 512) -> None:
+    def __init__(self, *, time_limit_s: float = 5.0, memory_mb: Annotated[int, Field(ge=16)] = 512) -> None:
         self._limits = Limits(
             cpu_seconds=time_limit_s, wall_seconds=2 * time_limit_s, memory_bytes=memory_mb << 20, output_bytes=1 << 16
         )

@@ -72,7 +72,7 @@ class CodeTests(Verifier):
         if code.text is None:
             return Verdict(0.0, None, code.problem)
         try:
-            verdict = self._judged_twice(code.text, tests)
+            verdict = self._judged(code.text, tests)
         except UnusableTestsError as error:
             verdict = Verdict(None, None, f"unusable tests: {error}")
         except JudgeFailedError as error:
@@ -95,16 +95,6 @@ class CodeTests(Verifier):
         """The row's own reference solution in a fenced block, or ``None`` where it has none."""
         program = gold_program(reference)
         return None if program is None else f"```python\n{program}\n```"
-
-    def _judged_twice(self, code: str, tests: Tests) -> Verdict:
-        """Once more where the sandbox failed: a process that died under many programs is replaced by then."""
-        try:
-            return self._judged(code, tests)
-        except StarvedError:
-            raise
-        except JudgeFailedError:
-            self._sandbox().run("")
-            return self._judged(code, tests)
 
     def _judged(self, code: str, tests: Tests) -> Verdict:
         passed, judged, first_mistake, killed = 0, 0, "", False

@@ -11,10 +11,9 @@ from typing import Literal
 _PREFIX = "evenkeel.rewards.verifiers.code_tests"
 _PACKAGE = Path(__file__).parents[1]
 _FILES = {
-    "answer": ("codec", "inside.channel", "inside.instances", "inside.standard_names", "inside.answer_process"),
+    "answer": ("codec", "inside.instances", "inside.standard_names", "inside.answer_process"),
     "tests": (
         "codec",
-        "inside.channel",
         "inside.instances",
         "inside.remote",
         "inside.names",

@@ -14,12 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from evenkeel.rewards.verifiers.code_tests.codec import decode, encode
-from evenkeel.rewards.verifiers.code_tests.inside.channel import Channel
 from evenkeel.rewards.verifiers.code_tests.inside.instances import built, classes_in, crosses, graph
 from evenkeel.rewards.verifiers.code_tests.inside.standard_names import RECURSION_LIMIT, standard_names
 
 
-def serve(channel: Channel) -> None:
+def serve(channel: Any) -> None:
     """Load the answer, say so, and answer requests until the channel closes."""
     program = decode(channel.receive())
     sys.setrecursionlimit(RECURSION_LIMIT)
@@ -43,7 +42,7 @@ def serve(channel: Channel) -> None:
 class _Objects:
     """What the other side knows by name or number, and the loop that does with it what is asked."""
 
-    def __init__(self, module: types.ModuleType, channel: Channel) -> None:
+    def __init__(self, module: types.ModuleType, channel: Any) -> None:
         self._module = module
         self._channel = channel
         self.classes: dict[str, type] = {}

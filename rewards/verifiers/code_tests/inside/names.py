@@ -51,10 +51,6 @@ class Names:
         read = set(self.read) - self.bound - _GIVEN
         return {name for name in read if not hasattr(builtins, name)}
 
-    def called_builtins(self) -> set[str]:
-        """Builtins that the code calls."""
-        return {name for name in self.called - self.bound if hasattr(builtins, name)}
-
     def modules(self) -> set[str]:
         """Modules that the code uses and imports nowhere, by their names and as ``np`` and ``pd``; ``pytest`` too."""
         return {

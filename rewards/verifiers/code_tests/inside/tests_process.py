@@ -16,7 +16,6 @@ from typing import Any
 
 from evenkeel.rewards.verifiers.code_tests.codec import decode, encode
 from evenkeel.rewards.verifiers.code_tests.inside import pytest_stand_in
-from evenkeel.rewards.verifiers.code_tests.inside.channel import Channel
 from evenkeel.rewards.verifiers.code_tests.inside.classes import classes_in_tests
 from evenkeel.rewards.verifiers.code_tests.inside.instances import classes_in
 from evenkeel.rewards.verifiers.code_tests.inside.names import (
@@ -30,13 +29,14 @@ from evenkeel.rewards.verifiers.code_tests.inside.remote import TESTS_MODULE, Co
 from evenkeel.rewards.verifiers.code_tests.inside.standard_names import standard_names
 
 
-def serve(channel: Channel) -> None:
+def serve(channel: Any) -> None:
     """Check the tests, wait for the answer to be there, and run them."""
     specification = decode(channel.receive())
 
     def exchange(frame: bytes) -> bytes:
         channel.send(b"Q" + frame)
-        return channel.receive()
+        reply: bytes = channel.receive()
+        return reply
 
     tests = Tests(specification, Connection(exchange))
     if problem := tests.problem():
@@ -146,14 +146,8 @@ class Tests:
         return {name: value for name, value in known.items() if not (name in read.called and _is_function(value))}
 
     def _names_of_answer(self) -> set[str]:
-        """What the tests leave to the answer to define.
-
-        Statements that use nothing but one builtin, as ``assert sum(10, 15) == 6``, are about a function of that name.
-        """
-        read = self._names_read
-        if self._kind == "asserts" and not read.of_answer() and ANSWER_MODULE not in read.imported:
-            return called if len(called := read.called_builtins()) == 1 else set()
-        return read.of_answer() - self._known.keys()
+        """What the tests leave to the answer to define."""
+        return self._names_read.of_answer() - self._known.keys()
 
     def _executed(self, title: str, names: dict[str, Any]) -> None:
         tree = self._trees[title]

@@ -64,13 +64,6 @@ def test_threads_are_limited(sandbox: Sandbox) -> None:
     assert sandbox.run(source.format(40, 8), limits=Limits(threads=20)).status == "killed_threads"
 
 
-@pytest.mark.parametrize("field", ["cpu_seconds", "wall_seconds", "memory_bytes", "output_bytes", "threads"])
-@pytest.mark.parametrize("value", [0, -1, float("nan")])
-def test_limits_without_room_are_refused(field: str, value: float) -> None:
-    with pytest.raises(ValueError, match=field):
-        Limits(**{field: value})
-
-
 def test_a_run_never_influences_the_next(sandbox: Sandbox) -> None:
     mark = """
 import builtins, os, random, sys, threading, math, numpy
