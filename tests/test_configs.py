@@ -10,7 +10,7 @@ from accelerate.commands.launch import launch_command_parser
 
 from evenkeel.rewards import build_verifier
 from evenkeel.trainer.algorithms.strategies import build_strategies
-from evenkeel.trainer.run.config import grpo_config, load_config
+from evenkeel.trainer.run.config import evaluation_arguments, grpo_config, load_config
 from evenkeel.trainer.run.config.shipped import named_path
 from evenkeel.trainer.run.schedule import check_arguments
 from evenkeel.trainer.step.compatibility import check_combination
@@ -96,3 +96,12 @@ def test_header_has_command_hardware_and_expectation(path: Path):
     assert path in [run_of(*shlex.split(command, comments=True)) for command in commands]
     assert "Hardware" in header
     assert "Expected" in header
+
+
+@pytest.mark.parametrize("path", sorted((CONFIGS / "evaluation").glob("*.yaml")), ids=lambda path: path.stem)
+def test_an_evaluation_passes_every_check_that_needs_no_data(path: Path, tmp_path: Path):
+    config = load_config(path, ["model.name_or_path=x"], evaluation_only=True)
+    for reward in config.rewards:
+        build_verifier(reward.verifier)
+    assert evaluation_arguments(config, str(tmp_path)).max_completion_length >= 1024
+    assert config.evaluation.samples or config.evaluation.greedy

@@ -12,12 +12,12 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
-from evenkeel.trainer.command import export, report, rollouts, train
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from tests.scripts.test_train import SETTINGS
@@ -25,75 +25,31 @@ from tests.scripts.test_train import SETTINGS
 DOCUMENTED = (0, 1, 2)
 STEPS = 4
 CHECKPOINT = f"checkpoint-{STEPS}"
-
-
-def recorded(folder: Path, model: Path) -> Path:
-    """A finished run, ``run``, of ``run.yaml`` in the same folder."""
-    folder.mkdir()
-    settings = {**SETTINGS, "model": {"name_or_path": str(model)}, "output_dir": str(folder / "run")}
-    (folder / "run.yaml").write_text(write(settings))
-    assert train.main([str(folder / "run.yaml"), f"trl.max_steps={STEPS}", "logging.rollouts=all"]) == 0
-    return folder
-
-
-def resumed(folder: Path, run: Path) -> int:
-    """``--resume auto`` of a longer run: goes on from the newest checkpoint."""
-    longer = f"trl.max_steps={STEPS + 1}"
-    return train.main(
-        [str(folder / "run.yaml"), longer, f"output_dir={run}", "logging.rollouts=all", "--resume", "auto"]
-    )
-
-
-def finished(folder: Path, run: Path) -> int:
-    """``--resume auto`` of the run that is finished."""
-    same = f"trl.max_steps={STEPS}"
-    return train.main([str(folder / "run.yaml"), same, f"output_dir={run}", "logging.rollouts=all", "--resume", "auto"])
-
-
-def repeated(folder: Path, run: Path) -> int:
-    return train.main(["--rerun", str(run)])
-
-
-def exported(folder: Path, run: Path) -> int:
-    return export.main([str(run), "--to", str(folder / "exported")])
-
-
-def paged(folder: Path, run: Path) -> int:
-    return rollouts.main([str(run), "--to", str(folder / "page.html")])
-
-
-def reported(folder: Path, run: Path) -> int:
-    return report.main([str(run), "--output", str(folder / "report.html")])
-
-
 IN_RUN = ("config.yaml", "manifest.json", "metrics.jsonl", "summary.json", "owner.lock")
 EVALUATION = ("evaluations/test/step-000004.json", "evaluations/test/step-000004.parquet")
 ROLLOUTS = ("rollouts/batch-000001-rank-0.parquet",)
-SAVED = tuple(
-    f"{CHECKPOINT}/{name}"
-    for name in (
-        "manifest.json",
-        "trainer_state.json",
-        "optimizer.pt",
-        "scheduler.pt",
-        "rng_state.pth",
-        "model.safetensors",
-        "config.json",
-        "evenkeel.pt",
-        "training_args.bin",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "generation_config.json",
-    )
-)
-READERS: dict[str, tuple[Callable[[Path, Path], int], tuple[str, ...]]] = {
-    "resume": (resumed, (*IN_RUN, *ROLLOUTS, *SAVED)),
-    "finished": (finished, (*IN_RUN, *SAVED[:2])),
-    "rerun": (repeated, ("config.yaml", "manifest.json")),
-    "export": (exported, ("config.yaml", "manifest.json", *EVALUATION[:1], *SAVED)),
-    "rollouts": (paged, ("config.yaml", "manifest.json", *ROLLOUTS)),
-    "report": (reported, (*IN_RUN, *EVALUATION)),
+_SAVED = "manifest.json trainer_state.json optimizer.pt scheduler.pt rng_state.pth model.safetensors config.json"
+_SAVED += " evenkeel.pt training_args.bin tokenizer.json tokenizer_config.json generation_config.json"
+SAVED = tuple(f"{CHECKPOINT}/{name}" for name in _SAVED.split())
+RESUMED = "train {folder}/run.yaml output_dir={run} logging.rollouts=all --resume auto trl.max_steps="
+READERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "resume": (f"{RESUMED}{STEPS + 1}", (*IN_RUN, *ROLLOUTS, *SAVED)),
+    "finished": (f"{RESUMED}{STEPS}", (*IN_RUN, *SAVED[:2])),
+    "rerun": ("train --rerun {run}", ("config.yaml", "manifest.json")),
+    "export": ("export {run} --to {folder}/exported", ("config.yaml", "manifest.json", *EVALUATION[:1], *SAVED)),
+    "rollouts": ("rollouts {run} --to {folder}/page.html", ("config.yaml", "manifest.json", *ROLLOUTS)),
+    "report": ("report {run} --output {folder}/report.html", (*IN_RUN, *EVALUATION)),
 }
+"""A command, and the files that it reads."""
+
+
+def run_command(words: str, **places: Path) -> int:
+    """The exit status of `evenkeel WORDS` in this process."""
+    name, *arguments = words.format(**places).split()
+    status: int = import_module(f"evenkeel.trainer.command.{name}").main(arguments)
+    return status
+
+
 Damage = Callable[[Path], object]
 
 
@@ -124,7 +80,7 @@ def failure(source: Path, reader: str, file: str, damage: Damage) -> str:
         said = io.StringIO()
         try:
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                status = READERS[reader][0](folder, run)
+                status = run_command(READERS[reader][0], folder=folder, run=run)
         except (Exception, SystemExit) as error:  # noqa: BLE001 whatever it is, it is the finding
             where = traceback.extract_tb(error.__traceback__)[-1]
             ours = [line for line in traceback.extract_tb(error.__traceback__) if "/trainer/" in line.filename]
@@ -140,8 +96,14 @@ def failure(source: Path, reader: str, file: str, damage: Damage) -> str:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
+    """A finished run, ``run``, of ``run.yaml`` in the same folder."""
+    folder = tmp_path_factory.mktemp("recorded") / "source"
+    folder.mkdir()
+    settings = {**SETTINGS, "model": {"name_or_path": str(tiny_model)}, "output_dir": str(folder / "run")}
+    (folder / "run.yaml").write_text(write(settings))
     with patch.dict(os.environ):
-        return recorded(tmp_path_factory.mktemp("recorded") / "source", tiny_model)
+        assert run_command("train {folder}/run.yaml logging.rollouts=all", folder=folder) == 0
+    return folder
 
 
 @pytest.mark.slow

@@ -173,17 +173,3 @@ def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path
     assert status == 1, output
     assert "trl.learning_rate: 0.01 → 0.5" in output
     assert cell.summary() == written
-
-
-@pytest.mark.slow
-def test_one_cell_in_the_terminal(tmp_path: Path, tiny_model: Path):
-    settings = {"logging.report_to": ["wandb"]}
-    file = sweep_file(tmp_path, tiny_model, {"grpo": settings, "lopti": {**LOPTI, **settings}}, seeds=[3, 4])
-    command = [sys.executable, "-m", "evenkeel", "sweep", "cell", str(file), "variant=lopti", "seed=4"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400)
-    assert result.returncode == 0, result.stdout + result.stderr
-    cell = CellDirectory(tmp_path / "sweep" / "lopti-s4")
-    assert cell.summary()["seed"] == 4
-    (recorded,) = (cell.run / "wandb").glob("offline-run-*/*.wandb")
-    for word in (b"lopti-s4", b"compare", b"lopti"):
-        assert word in recorded.read_bytes()

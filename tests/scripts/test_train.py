@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.command.train import main
-from evenkeel.trainer.run import launch as launch_module
+from evenkeel.trainer.run import training
 from tests.paths import ROOT
 
 SETTINGS: dict[str, Any] = {
@@ -92,9 +92,7 @@ def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path
     assert b"GuardedTrainer" not in sent
     assert recorded.parent.name.endswith((run / "wandb_run_id.txt").read_text().strip())
     assert "wandb:" not in result.stderr  # the last lines are ours, and W&B's offline ones say nothing that they do not
-    *_, written, _, rollouts, export, report = result.stdout.splitlines()
-    assert written == f"  written to {run}: summary.md, reward_curve.png, checkpoint-4"
-    to_type = [line.split("#")[0].split()[1:] for line in (rollouts, export, report)]
+    to_type = [line.split("#")[0].split()[1:] for line in result.stdout.splitlines() if line.startswith("  evenkeel ")]
     assert [name for name, *_ in to_type] == ["rollouts", "export", "report"]
     for name, *arguments in to_type:
         parsed = import_module(f"evenkeel.trainer.command.{name}").parser().parse_args(arguments)
@@ -107,13 +105,6 @@ def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path
     policy, start = (AutoModelForCausalLM.from_pretrained(path) for path in (checkpoint, tiny_model))
     pairs = zip(policy.parameters(), start.parameters(), strict=True)
     assert max((a - b).abs().max().item() for a, b in pairs) > 1e-3
-    prompt = AutoTokenizer.from_pretrained(checkpoint)("user a b assistant", return_tensors="pt")
-    generated = policy.generate(**prompt, max_new_tokens=4, do_sample=False)
-    assert generated.shape[1] > prompt["input_ids"].shape[1]
-
-    assert main([str(run / "config.yaml"), "evaluation.before=false", "trl.max_steps=1", "logging.report_to=none"]) == 0
-    assert (tmp_path / "run-2" / "summary.json").exists()  # the first run is not overwritten
-    assert len([entry for entry in metrics(run) if "reward" in entry]) == 4
 
 
 def test_a_run_repeated_from_its_directory_gives_the_same_numbers(run_file: Path, tmp_path: Path, capsys):
@@ -145,7 +136,7 @@ def test_a_resumed_run_takes_what_it_took_when_it_began(run_file: Path, tmp_path
     assert (record["microbatches"], record["generation"]) == (False, True)
     monkeypatch.setenv("EVENKEEL_OFF", "generation")
     made: list[RLVRTrainer] = []
-    monkeypatch.setattr(launch_module, "run_trainer", lambda trainer, *_, **__: made.append(trainer) or 0)
+    monkeypatch.setattr(training, "run_trainer", lambda trainer, *_, **__: made.append(trainer) or 0)
     assert main([str(run_file), "--resume", "auto"]) == 0
     assert (made[0].parts.microbatches.planner, made[0].parts.choices["generation"]) == (None, False)
     assert "compact: True → False" in capsys.readouterr().out
