@@ -4,11 +4,11 @@ None but `frequent_token_residual` waits for the device. A NaN says that the bat
 group, no shared prefix): loggers leave it out.
 """
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from itertools import pairwise
 
-from evenkeel.trainer.algorithms.drift import QUARTERS, probability_bins, uniform_groups
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 
 def shared_prefix_lengths(
@@ -69,23 +69,28 @@ def frequent_token_residual(
     return (groups.sum(1).abs() / groups.abs().sum(1)).nanmean()
 
 
-def token_prob_counts(
-    probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"], edges: tuple[float, ...] = QUARTERS
-) -> Int[Tensor, "bins"]:
-    """Number of tokens by the old policy's probability, in the bins that ``edges`` cut [0, 1] into.
+def probability_bins(probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"]) -> Bool[Tensor, "B T bins"]:
+    """Which quarter of [0, 1] each token that counts is in; a quarter holds its lower edge.
 
-    A bin holds its lower edge: [0, 0.25), [0.25, 0.5), [0.5, 0.75), [0.75, 1].
+    No index is made of it: a device would have to be waited for to count it.
+    """
+    counted = mask.bool()
+    reached = [counted, *(counted & (probs >= edge) for edge in (0.25, 0.5, 0.75)), torch.zeros_like(counted)]
+    return torch.stack([low & ~high for low, high in pairwise(reached)], dim=-1)
+
+
+def token_prob_counts(probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"]) -> Int[Tensor, "bins"]:
+    """Number of tokens by the old policy's probability: [0, 0.25), [0.25, 0.5), [0.5, 0.75), [0.75, 1].
 
     To compare: the shares in arXiv 2505.12929 for Qwen2.5-7B on Knights & Knaves are 19.2 / 10.2 / 10.1 / 60.5 %.
     """
-    return probability_bins(probs, mask, edges).sum((0, 1))
+    return probability_bins(probs, mask).sum((0, 1))
 
 
 def gradient_shares(
     probs: Float[Tensor, "B T"],
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
-    edges: tuple[float, ...] = QUARTERS,
 ) -> Float[Tensor, "bins"]:
     """Size of the update by the probability of its tokens: ``Σ |A_t| (1 − π_t)`` over the tokens of each bin.
 
@@ -95,14 +100,39 @@ def gradient_shares(
     not divided by their sum, so that the sums of several ranks can be added.
     """
     sizes = advantages.abs() * (1 - probs)
-    return torch.where(probability_bins(probs, mask, edges), sizes.unsqueeze(-1), 0.0).sum((0, 1))
+    return torch.where(probability_bins(probs, mask), sizes.unsqueeze(-1), 0.0).sum((0, 1))
 
 
 def group_composition(correct: Float[Tensor, "N"], group_size: int) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Shares of groups in which every judged response is right, and in which every one is wrong.
+    """Shares of groups in which every scored response is right, and in which every one is wrong.
 
-    ``correct`` is 1, 0 or NaN = unjudged. A group without a judged response is neither. Both kinds teach nothing under
+    ``correct`` is 1, 0 or NaN = unscored. A group without a scored response is neither. Both kinds teach nothing under
     a 0/1 reward: rising shares say that the problems have become too easy, or are too hard.
     """
-    all_right, all_wrong = uniform_groups(correct, group_size)
-    return all_right.float().mean(), all_wrong.float().mean()
+    groups = correct.view(-1, group_size)
+    scored = ~groups.isnan()
+    right, wrong = (((groups == verdict) == scored).all(1) & scored.any(1) for verdict in (1, 0))
+    return right.float().mean(), wrong.float().mean()
+
+
+_LARGEST_LOG_WEIGHT = 300.0
+"""The sum of squares of so large weights is still finite in float64."""
+
+
+def weight_sums(log_weights: Float[Tensor, "*rows"], counted: Bool[Tensor, "*rows"]) -> Float[Tensor, "3"]:
+    """``(Σ w, Σ w², N)`` in float64 of those that are counted: sums, which may be added over batches and ranks.
+
+    Log-weights beyond ±300 count as that.
+    """
+    weights = log_weights.detach().double().clamp(-_LARGEST_LOG_WEIGHT, _LARGEST_LOG_WEIGHT).exp() * counted
+    return torch.stack((weights.sum(), weights.square().sum(), counted.sum().double()))
+
+
+def effective_share(total: float, squares: float, count: float) -> float:
+    """``(Σ w)² / (N Σ w²)``: the effective sample size of N importance weights, as a share of N.
+
+    1 where all weights are equal, 1/N where one of them is all there is. A weighted mean of N draws has about the
+    variance of so many unweighted ones (A. Kong, "A note on importance sampling using standardized weights", TR 348,
+    University of Chicago 1992; A. B. Owen, "Monte Carlo theory, methods and examples", section 9.3).
+    """
+    return total**2 / (count * squares)

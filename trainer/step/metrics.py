@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from evenkeel.trainer.algorithms import diagnostics, drift
+from evenkeel.trainer.algorithms import diagnostics
 from evenkeel.trainer.algorithms.groups import dead_groups
 from evenkeel.trainer.step.rollout import loss_mask
 
@@ -30,7 +30,7 @@ class Means:
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        """Name → (total, count); ``<name>*`` → the sizes of a whole's parts; ``<name>²`` → `drift.weight_sums`."""
+        """Name → (total, count); ``<name>*`` → the sizes of a whole's parts; ``<name>²`` → `weight_sums`."""
         self._largest: dict[str, Tensor] = {}
         """Name → the largest value; ``-<name>`` → minus the smallest."""
 
@@ -48,7 +48,7 @@ class Means:
         self._accumulate(f"{name}*", sums.double())
 
     def add_effective_size(self, name: str, sums: Tensor) -> None:
-        """Add `drift.weight_sums` (3,): their `drift.effective_share` is wanted."""
+        """Add `diagnostics.weight_sums` (3,): their `diagnostics.effective_share` is wanted."""
         self._accumulate(f"{name}²", sums)
 
     def add_largest(self, name: str, value: Tensor) -> None:
@@ -96,7 +96,7 @@ class Means:
 def _mean(name: str, sums: list[float]) -> dict[str, float]:
     """What one entry of `Means` says: a mean, or shares of a whole; nothing where there was nothing."""
     if name.endswith("²"):
-        return {name[:-1]: drift.effective_share(*sums)} if sums[1] > 0 else {}
+        return {name[:-1]: diagnostics.effective_share(*sums)} if sums[1] > 0 else {}
     if not name.endswith("*"):
         return {name: sums[0] / sums[1]} if sums[1] > 0 else {}
     whole = sum(sums)
@@ -193,8 +193,8 @@ def add_lag(means: Means, log_ratio: Tensor, mask: Tensor) -> None:
     """How far the policy has moved from the one that wrote the rows: ``log_ratio`` is log π − log π_old (B, T)."""
     counted = mask.bool()
     log_ratio = torch.where(counted, log_ratio, 0.0)
-    means.add_effective_size("lag/ess/tokens", drift.weight_sums(log_ratio, counted))
-    means.add_effective_size("lag/ess/responses", drift.weight_sums(log_ratio.sum(1), counted.any(1)))
+    means.add_effective_size("lag/ess/tokens", diagnostics.weight_sums(log_ratio, counted))
+    means.add_effective_size("lag/ess/responses", diagnostics.weight_sums(log_ratio.sum(1), counted.any(1)))
     means.add_tokens("lag/ratio/frac_tail", (log_ratio.abs() > math.log(2)).float(), mask)
     means.add_largest("lag/ratio/max", torch.where(counted, log_ratio.exp(), 0.0).max())
 

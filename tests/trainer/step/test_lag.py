@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.algorithms.drift import effective_share, weight_sums
+from evenkeel.trainer.algorithms.diagnostics import effective_share, weight_sums
 from evenkeel.trainer.step.checkpoint import FILE
 from evenkeel.trainer.step.metrics import Means, add_lag
 from evenkeel.trainer.step.options import Schedule
