@@ -17,7 +17,7 @@ def test_a_run_says_what_the_doctor_finds_in_every_log_that_it_leaves(
 ) -> None:
     """Of 24 words one ends an answer: (23/24)^8 = 71 % of the random policy's are cut off after eight."""
     assert train([str(run_file), "trl.max_steps=6", "logging.report_to=none"]) == 0
-    said = [line for line in capsys.readouterr().out.splitlines() if "were cut off at the token limit" in line]
+    said = [line for line in capsys.readouterr().out.splitlines() if "were truncated" in line]
     assert [line.split(": ")[:2] for line in said] == [["step 5", "warning"]]
     run, findings = tmp_path / "run", []
     for log in (run, run / "checkpoint-6"):

@@ -47,15 +47,12 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
     runs = read_runs(root)
     held_out = next(iter(datasets_of(runs)), "")
     if not held_out:
-        raise Refusal(f"{claim.name}: no held-out set was judged in all runs of {root}. Give the run file a data.test.")
-    planned = replace(
-        runs,
-        by_variant={
-            name: {seed: by_seed[seed] for seed in sweep.seeds if seed in by_seed}
-            for name, by_seed in runs.by_variant.items()
-        },
-    )
-    judged = judged_runs(planned, held_out)
+        raise Refusal(f"{claim.name}: no held-out set was scored in all runs of {root}. Write a data.test.")
+    planned = {
+        name: {seed: by_seed[seed] for seed in sweep.seeds if seed in by_seed}
+        for name, by_seed in runs.by_variant.items()
+    }
+    judged = judged_runs(replace(runs, by_variant=planned), held_out)
     absent = [
         cell.name
         for cell in cells_of(sweep)
@@ -63,8 +60,7 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
     ]
     if absent:
         raise Refusal(
-            f"{claim.name}: {', '.join(absent)} of {root} are not finished, or none of their answers was judged. An "
-            "answer from fewer seeds than planned would be a look that nobody planned. Run the claim again: it goes on."
+            f"{claim.name}: {', '.join(absent)} of {root} are not finished or not scored. Run the claim again."
         )
     ours = judged.by_variant[claim.variant]
     contrasts = [contrast_of(claim.variant, other, ours, judged.by_variant[other], held_out) for other in claim.against]

@@ -66,17 +66,15 @@ def write_certificate(content: Mapping[str, Any], path: Path) -> None:
     before = read_certificate(path) if path.exists() else {}
     if before and before["seeds"] != content["seeds"] and {*before["seeds"]} & {*content["seeds"]}:
         raise Refusal(
-            f"{path} answers this claim from the seeds {before['seeds']} ({before['answer']}), and this answer rests "
-            f"on {content['seeds']}. Seeds that are added when an answer is known do not keep wrong answers at 5 %. "
-            "Take seeds that are all new, and another name.",
+            f"{path} answers this claim from the seeds {before['seeds']}, this one from {content['seeds']}. Take seeds "
+            "that are all new, and another name.",
             code="seeds-added",
         )
     try:
         write_json(path, content)
     except OSError as error:
         raise Refusal(
-            f"{path} cannot be written: {error.strerror}. Copy the claim's file to a folder of your own: "
-            "evenkeel configs copy claims/NAME my_claim.yaml."
+            f"{path} cannot be written: {error.strerror}. Copy the claim: evenkeel configs copy claims/NAME FILE."
         ) from error
 
 

@@ -15,14 +15,10 @@ VERDICT_OF = {True: "right", False: "wrong", None: "unjudged"}
 
 @dataclass(frozen=True)
 class Sample:
-    """One completion with its verdict: right, wrong or unjudged; ``cut`` characters at its end are not shown.
-
-    ``prompt`` is given where the samples of a group have different prompts.
-    """
+    """One completion with its verdict: right, wrong or unjudged; ``cut`` characters at its end are not shown."""
 
     label: str
     verdict: str
-    prompt: str | None
     completion: str
     cut: int
     answer: str | None
@@ -59,9 +55,9 @@ def sample_groups(runs: RecordedRuns, dataset: str) -> list[SampleGroup]:
 def _of_one_run(answers: Answers, number: int = 3) -> Iterator[SampleGroup]:
     for correct, verdict in VERDICT_OF.items():
         records = [record for record in answers.counted if record.get("correct") is correct]
-        if records:
-            samples = [_sample(f"item {record['item']}", record, with_prompt=True) for record in records[:number]]
-            yield SampleGroup(f"{verdict.capitalize()} ({len(records)} of {len(answers.counted)})", None, None, samples)
+        for record in records[:number]:
+            title = f"{verdict.capitalize()} ({len(records)} of {len(answers.counted)}), item {record['item']}"
+            yield SampleGroup(title, record.get("prompt"), record.get("reference"), [_sample("", record)])
 
 
 def _side_by_side(answers: Mapping[str, Answers]) -> Iterator[SampleGroup]:
@@ -86,7 +82,7 @@ def _side_by_side(answers: Mapping[str, Answers]) -> Iterator[SampleGroup]:
             )
 
 
-def _sample(label: str, record: Record, *, with_prompt: bool = False) -> Sample:
+def _sample(label: str, record: Record) -> Sample:
     text = str(record.get("completion") or "")
     reasons = [
         f"{key.removesuffix('/reason')}: {reason}"
@@ -96,7 +92,6 @@ def _sample(label: str, record: Record, *, with_prompt: bool = False) -> Sample:
     return Sample(
         label,
         VERDICT_OF[record.get("correct")],
-        str(record.get("prompt")) if with_prompt else None,
         text[:MOST_CHARACTERS],
         max(0, len(text) - MOST_CHARACTERS),
         record.get("answer"),

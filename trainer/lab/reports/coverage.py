@@ -48,10 +48,7 @@ def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
         Heading("difference", "paired, 95 %"),
         Heading("verdict", is_prose=True),
     )
-    caption = (
-        f"Share of items of {dataset} that are solved at least once in {k} samples (pass@{k}), after the last step. A "
-        "second outcome: settings were not chosen by it, and its verdicts are not adjusted for two outcomes."
-    )
+    caption = f"Share of items of {dataset} solved at least once in {k} samples; verdicts are not adjusted for it."
     return table_of(f"Coverage: pass@{k}", headings, rows, caption)
 
 

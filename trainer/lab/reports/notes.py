@@ -19,17 +19,12 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
         notes.append("The run is not finished: it has no summary.json that can be read yet.")
     if begun := sorted({begun for run in runs.all if (begun := run.raw_config.get("branch_of"))}):
         notes.append(
-            f"The runs begin in checkpoints of others ({', '.join(begun)}). What is said of differences holds given "
-            "these parents, and not of training from the beginning. Tokens count from the parents' beginning, seconds "
-            "from the branches'."
+            f"The runs begin in checkpoints of others ({', '.join(begun)}): differences hold given these parents."
         )
     if main is None:
-        return [*notes, "There is no held-out set on which every run was evaluated and some answer was judged."]
+        return [*notes, "There is no held-out set on which every run was evaluated and some answer was scored."]
     if main.left_out:
-        notes.append(
-            f"Left out, because no answer on {main.dataset} was judged: {', '.join(main.left_out)}. "
-            "The verifier audit shows why."
-        )
+        notes.append(f"Left out, because no answer on {main.dataset} was scored: {', '.join(main.left_out)}.")
     return [
         *notes,
         *main.unpaired,
@@ -42,20 +37,11 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
 
 def _files(runs: RecordedRuns, main: Comparison, directory: Path) -> Sequence[str]:
     """Files that are missing or damaged."""
-    notes = []
-    broken = [
-        path for run in runs.all if (path := run.final_file(main.dataset)) and not run.final_answers(main.dataset)
-    ]
-    if broken:
-        names = ", ".join(path.relative_to(directory).as_posix() for path in broken)
-        notes.append(
-            f"Files of completions that cannot be read: {names}. Their runs are compared by their logged accuracy."
-        )
-    if any(run.final_answers(main.dataset) is None for run in runs.all):
-        notes.append(
-            "Not all runs kept their per-item results (evaluations/*/step-*.parquet), so the intervals "
-            "cover the variation between seeds only, not between items. Samples and audit need these files too."
-        )
+    found = [run for run in runs.all if run.final_answers(main.dataset) is None]
+    broken = [path for run in found if (path := run.final_file(main.dataset))]
+    notes = [f"{path.relative_to(directory).as_posix()} cannot be read." for path in broken]
+    if found:
+        notes.append("Not all runs kept their answers by item: intervals cover the seeds only, not the items.")
     return notes
 
 
@@ -64,21 +50,16 @@ def _unequal(runs: RecordedRuns, dataset: str) -> Sequence[str]:
     notes = []
     ends = sorted({max(run.held_out()[dataset]) for run in runs.all})
     if len(ends) > 1:
-        notes.append(
-            f"Runs were last evaluated after {', '.join(f'{end:g}' for end in ends)} rollout batches: their final "
-            "accuracies do not compare equal amounts of training."
-        )
+        notes.append(f"Runs were last evaluated after {', '.join(f'{end:g}' for end in ends)} rollout batches.")
     chosen = [run.manifest.get("choices") or {} for run in runs.all]
     for choice in sorted(set().union(*chosen)):
         without = [run.path.parent.name for run, taken in zip(runs.all, chosen, strict=True) if not taken.get(choice)]
         if 0 < len(without) < len(chosen):
-            notes.append(f"Not all runs took the same of the ways to compute: {', '.join(without)} without {choice}.")
+            notes.append(f"Not all runs computed alike: {', '.join(without)} without {choice}.")
     prints = [run.manifest.get("data_fingerprints") or {} for run in runs.all]
     held_out = [{part: value for part, value in found.items() if part != "train"} for found in prints]
     if any(found != held_out[0] for found in held_out):
-        notes.append(
-            "Runs were evaluated on different held-out rows: items do not match, and the differences cannot be trusted."
-        )
+        notes.append("Runs were evaluated on different held-out rows: the differences cannot be trusted.")
     return notes
 
 
@@ -95,11 +76,7 @@ def _nothing_learned(runs: RecordedRuns, dataset: str) -> Sequence[str]:
     if not gains or any((each.low if each.num_seeds > 1 else each.value) > 0 for each in gains.values()):
         return []
     named = ", ".join(f"{variant} {gain.value:+.3f}" for variant, gain in gains.items())
-    return [
-        f"Nothing rose above its start on {dataset}: no variant's gain from before training has a 95 % interval over "
-        f"seeds above 0 ({named}). A difference between variants then says which fell less, not which learns better. "
-        "Train longer, with another learning rate, or on a task with more to learn."
-    ]
+    return [f"Nothing rose above its start on {dataset} ({named}): a difference then says which fell less."]
 
 
 def _tests(runs: RecordedRuns, main: Comparison) -> Sequence[str]:
@@ -111,6 +88,5 @@ def _tests(runs: RecordedRuns, main: Comparison) -> Sequence[str]:
         return notes
     return [
         *notes,
-        f"{number} comparisons: if no variant differed at all, about {0.05 * number:.2g} verdicts of "
-        "better or worse would come out by chance. The p-values adjusted by Holm's method account for that.",
+        f"{number} comparisons of equals give about {0.05 * number:.2g} verdicts by chance; Holm's p accounts for it.",
     ]

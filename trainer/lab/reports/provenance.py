@@ -8,18 +8,7 @@ from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 from evenkeel.trainer.lab.reports.tables import NOTHING, Heading, Table, TableCell, table_of
 from evenkeel.trainer.run.config.layers import flattened
 
-MAIN_PACKAGES = (
-    "trl-evenkeel",
-    "evenkeel",
-    "torch",
-    "trl",
-    "transformers",
-    "accelerate",
-    "deepspeed",
-    "vllm",
-    "peft",
-    "datasets",
-)
+MAIN_PACKAGES = ["evenkeel", "torch", "trl", "transformers", "accelerate", "deepspeed", "vllm", "peft", "datasets"]
 
 
 def provenance_table(runs: RecordedRuns) -> Table:
@@ -32,10 +21,8 @@ def provenance_table(runs: RecordedRuns) -> Table:
         ("packages", _all(", ".join(f"{name} {v[name]}" for name in MAIN_PACKAGES if name in v) for v in versions)),
         ("Python", _all(str(manifest.get("python", "")) for manifest in manifests)),
         ("machine", _all(map(_machine, manifests))),
-        ("processes", _all(str(manifest.get("world_size", "")) for manifest in manifests)),
         ("data", _all(map(_data, manifests))),
         ("seeds", ", ".join(map(str, sorted({run.seed for run in runs.all})))),
-        ("runs", str(len(runs.all))),
         ("wall time", f"{sum(seconds) / 3600:.2f} h in all" if seconds else ""),
         ("command of the first run", shlex.join(manifests[0].get("command") or []) if manifests else ""),
     ]
@@ -55,8 +42,8 @@ def _revision(manifest: Mapping[str, Any]) -> str:
 def _machine(manifest: Mapping[str, Any]) -> str:
     machine = manifest.get("machine") or {}
     gpus = machine.get("gpus") or []
-    parts = [machine.get("platform"), machine.get("cpu"), f"{len(gpus)} × {gpus[0]}" if gpus else "no GPU"]
-    return ", ".join(str(part) for part in parts if part)
+    devices = f"{len(gpus)} × {gpus[0]}" if gpus else "no GPU"
+    return f"{machine.get('cpu', 'CPU')}, {devices}, {manifest.get('world_size', 1)} processes"
 
 
 def _data(manifest: Mapping[str, Any]) -> str:

@@ -43,7 +43,6 @@ def _verdict_table(title: str, found: Comparison, caption: str = "") -> Table:
         "variant",
         Heading("final accuracy", "mean, 95 %"),
         Heading("difference", "paired by seed, 95 %"),
-        Heading("p", "t"),
         Heading("p, Holm", f"of {len(found.contrasts)}"),
         Heading("verdict", is_prose=True),
     )
@@ -51,11 +50,10 @@ def _verdict_table(title: str, found: Comparison, caption: str = "") -> Table:
     for each in found.variants:
         row = [TableCell(each.name), estimate(each.final)]
         if (contrast := found.contrast_of(each.name)) is None:
-            row += [EMPTY, EMPTY, EMPTY, TableCell("baseline", badge="baseline")]
+            row += [EMPTY, EMPTY, TableCell("baseline", badge="baseline")]
         else:
             verdict = contrast.verdict
-            p_values = (contrast.p_value, contrast.adjusted_p)
-            row += [difference(contrast.difference), *(TableCell(p_value(p)) for p in p_values)]
+            row += [difference(contrast.difference), TableCell(p_value(contrast.adjusted_p))]
             row.append(TableCell(verdict.sentence, badge=verdict.outcome))
         rows.append(row)
     return table_of(title, headings, rows, caption)
@@ -100,31 +98,22 @@ def _cost(spent: float | None, baseline: float | None) -> TableCell:
 
 def _verdict_caption(found: Comparison) -> str:
     items = found.contrasts[0].difference.num_items
-    pairing = "paired by seed" + (f" and item ({items} items)" if items else "")
+    pairing = "seed" + (f" and item ({items} items)" if items else "")
     return (
-        f"Difference of final held-out accuracy on {found.dataset}, {pairing}, with its 95 % interval. A variant is "
-        "called better or worse only where the interval excludes 0. The interval and the p-values assume that the "
-        "means of the seeds are about normally distributed."
+        f"Difference of final accuracy on {found.dataset}, paired by {pairing}; better or worse only where its 95 % "
+        "interval excludes 0. It assumes that the means of the seeds are about normally distributed."
     )
 
 
 def _accuracy_caption(found: Comparison, *, is_sweep: bool) -> str:
-    items = found.variants[0].final.num_items
-    words = [f"Held-out accuracy on {found.dataset}."]
-    if is_sweep:
-        over = " and items (with a single seed: Wilson’s interval over items)" if items else ""
-        words.append(f"Means have t intervals over seeds{over}.")
-        words.append(
-            "Cost is the mean over seeds, and how many times the baseline’s it is: tokens of prompts and completions, "
-            "wall time × processes. The area is the mean height of the learning curve: it shows which variant learns "
-            "faster."
-        )
-    elif items:
-        words.append(
-            f"The interval is Wilson’s, over {items} items; another seed would have given another policy. "
-            "Cost: tokens of prompts and completions, wall time × processes."
-        )
-    return " ".join(words)
+    by_item = found.variants[0].final.num_items is not None
+    one = "Wilson’s interval over items" if by_item else ""
+    over = f"t intervals over seeds{f' and items; of a single seed {one}' if one else ''}" if is_sweep else one
+    words = [f"Held-out accuracy on {found.dataset}{f': {over}' if over else ''}."]
+    words.append(
+        "Cost: tokens of prompts and completions, wall time × processes; × the baseline’s." if is_sweep else ""
+    )
+    return " ".join(words).rstrip()
 
 
 def tuning_table(runs: RecordedRuns) -> Table | None:
@@ -135,10 +124,7 @@ def tuning_table(runs: RecordedRuns) -> Table | None:
     for name, choice in runs.tuning["chosen"].items():
         points = "; ".join(f"{point}: {number(mean)}" for point, mean in choice["accuracies"].items())
         rows.append((name, choice["point"], number(choice["accuracies"][choice["point"]]), points))
-    caption = (
-        "Mean held-out accuracy over the seeds and the held-out rows used for tuning. The best of several is biased "
-        "upwards; the verdict rests on other seeds and other rows."
-    )
+    caption = "Mean accuracy on the tuning's own seeds and held-out rows, upwards biased for the best of several."
     return table_of("Tuning", ("variant", "chosen", "accuracy while tuning", "all points"), rows, caption)
 
 
@@ -152,19 +138,15 @@ def tuning_sentence(runs: RecordedRuns) -> str:
         tuned, seeds = ", ".join(runs.tuning["grid"]), runs.tuning["seeds"]
         return (
             f"Tuned: every variant uses its own best of {points} points of {tuned}, chosen by "
-            f"{points * len(seeds)} runs each (seeds {', '.join(map(str, seeds))}) and confirmed on fresh "
-            "seeds and other held-out rows."
+            f"{points * len(seeds)} runs each and confirmed on fresh seeds and rows."
         )
     rates = {
         variant: (next(iter(by_seed.values())).raw_config.get("trl") or {}).get("learning_rate")
         for variant, by_seed in runs.by_variant.items()
     }
     if any(rates[variant] != rates.get(runs.baseline[variant], rates[variant]) for variant in compared):
-        return "Not tuned: variants differ in learning rate, and the rates were not chosen by tuning on equal budgets."
-    return (
-        "Compared at a single learning rate: what is best for one variant may not be for another. `tune:` in the "
-        "sweep's file chooses a rate for each variant."
-    )
+        return "Not tuned: variants differ in learning rate."
+    return "Compared at a single learning rate: what is best for one variant may not be for another."
 
 
 def cell_table(runs: RecordedRuns, dataset: str, directory: Path) -> Table:
@@ -172,9 +154,9 @@ def cell_table(runs: RecordedRuns, dataset: str, directory: Path) -> Table:
     rows: list[Cells] = []
     for run in runs.all:
         link = "" if run.path == directory else f"{run.path.relative_to(directory).as_posix()}/"
-        costs = [count(spent) for spent in (run.tokens, run.device_seconds, run.optimizer_steps)]
+        costs = [count(spent) for spent in (run.tokens, run.device_seconds)]
         rows.append([TableCell(f"{run.variant}-s{run.seed}", link=link), _accuracy(run, dataset), *costs])
-    headings = ("cell", Heading("accuracy", "held-out, last"), "tokens", "device seconds", "optimizer steps")
+    headings = ("cell", Heading("accuracy", "held-out, last"), "tokens", "device seconds")
     caption = "Tokens of prompts and completions; device seconds are wall time × processes, evaluations included."
     return table_of("Cells", headings, rows, caption)
 

@@ -60,11 +60,6 @@ class RecordedRun(RunRecord):
         seconds = self.summary.get("wall_seconds")
         return None if seconds is None else float(seconds) * int(self.manifest.get("world_size") or 1)
 
-    @property
-    def optimizer_steps(self) -> float | None:
-        """Of the whole run; ``None`` where nothing was logged."""
-        return max((float(entry["step"]) for entry in self.metrics), default=None)
-
     def held_out(self) -> dict[str, dict[float, float]]:
         """Held-out set → rollout batches → accuracy."""
         named: dict[str, list[str]] = {}

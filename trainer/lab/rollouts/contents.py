@@ -59,7 +59,7 @@ def contents_of(
     tables = zip(numbers, recorded.batches(COLUMNS), strict=True)
     batches = [summary_of(number, table) for number, table in tables if len(table)]
     if not batches:
-        raise Refusal(f"{recorded.run / ROLLOUTS} has files without rollouts, so there is nothing to show.")
+        raise Refusal(f"{recorded.run / ROLLOUTS} has files without rollouts.")
     found = jumps(batches)
     chosen = chosen_groups(batches, found, most_rollouts, most_tokens)
     groups = [_shown(each, rows, weigh, decode) for each, rows in _rows_of(recorded, chosen)]
@@ -75,9 +75,7 @@ def _rows_of(recorded: RecordedRollouts, chosen: Sequence[Chosen]) -> Iterator[t
     wanted: dict[int, list[Chosen]] = defaultdict(list)
     for each in chosen:
         wanted[each.number].append(each)
-    for (number, of_batch), table in zip(wanted.items(), recorded.batches(numbers=list(wanted)), strict=True):
-        if table.column("batch")[0].as_py() != number:
-            raise Refusal(f"{recorded.files[number][0]} is damaged: its rows belong to another batch. Delete it.")
+    for of_batch, table in zip(wanted.values(), recorded.batches(numbers=list(wanted)), strict=True):
         groups = pyarrow.array([each.group for each in of_batch])
         rows: dict[int, list[Row]] = defaultdict(list)
         for row in table.filter(compute.is_in(table.column("group"), groups)).to_pylist():

@@ -12,16 +12,12 @@ LEAST = 4.0
 """Standard errors. Without any change one place in 16,000 (31,000 where a rise alone counts) goes beyond them."""
 MOST = 3
 """Jumps of one kind that are listed."""
-WATCHED = ("reward", "wrong_reward", "length", "repeated")
 KINDS = {
     "reward": "reward jumps",
-    "wrong_reward": "wrong answers get more reward: for the format alone, or by an exploited verifier",
+    "wrong_reward": "wrong answers get more reward",
     "length": "length jumps",
-    "repeated": "more identical completions",
 }
-"""Metric → the name of its jump."""
-ONLY_UP = ("wrong_reward", "repeated")
-"""For these metrics only a rise is reported."""
+"""Metric → the name of its jump; of ``wrong_reward`` only a rise is reported."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ def jumps(batches: Sequence[BatchSummary]) -> list[Jump]:
     ``t = (x̄₂ − x̄₁) / √(s² (1/n₁ + 1/n₂))`` of n₁ + n₂ − 2 degrees of freedom, given as the normal deviate of the same
     probability. Those of at least `LEAST` count, and of each neighbourhood only the largest.
     """
-    found = [jump for metric in WATCHED for jump in _jumps_of(batches, metric)]
+    found = [jump for metric in KINDS for jump in _jumps_of(batches, metric)]
     return sorted(found, key=lambda jump: -abs(jump.errors))
 
 
@@ -66,7 +62,7 @@ def _jumps_of(batches: Sequence[BatchSummary], metric: str) -> list[Jump]:
     for place in range(1, len(batches)):
         sides = batches[max(0, place - window) : place], batches[place : place + window]
         errors = _standard_errors(*([batch.metrics[metric] for batch in side] for side in sides))
-        if abs(errors) >= LEAST and (errors > 0 or metric not in ONLY_UP):
+        if abs(errors) >= LEAST and (errors > 0 or metric != "wrong_reward"):
             before, after = (mean_over(side, metric) for side in sides)
             was, became = (mean_over(side, "accuracy") for side in sides)
             at = batches[place]

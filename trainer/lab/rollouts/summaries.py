@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evenkeel.trainer.lab.reports.completions import VERDICT_OF
 
 Values = NDArray[np.float64]
-COLUMNS = ("row", "step", "group", "completion", "num_tokens", "correct", "reward")
+COLUMNS = ("row", "step", "group", "num_tokens", "correct", "reward")
 """What `summary_of` reads."""
 
 
@@ -70,21 +70,18 @@ def summary_of(number: int, table: Any) -> BatchSummary:
 def group_means(table: Any, which: NDArray[np.int64], groups: int) -> dict[str, Values]:
     """Metric → its mean in each group (groups,), NaN where nothing in it has a value.
 
-    Of ``wrong_reward`` over wrong answers alone; ``repeated``: the share whose text occurs more than once in the batch.
+    Of ``wrong_reward`` over wrong answers alone.
 
     Args:
         which: (rows,) the group of each row, from 0.
     """
     correct = np.array([np.nan if x is None else float(x) for x in table.column("correct").to_pylist()])
     reward = np.array([np.nan if x is None else x for x in table.column("reward").to_pylist()])
-    texts = table.column("completion").to_pylist()
-    counts = Counter(texts)
     values = {
         "reward": reward,
         "accuracy": correct,
         "wrong_reward": np.where(correct == 0, reward, np.nan),
         "length": table.column("num_tokens").to_numpy().astype(float),
-        "repeated": np.array([float(counts[text] > 1) for text in texts]),
     }
     return {name: _means(row_values, which, groups) for name, row_values in values.items()}
 

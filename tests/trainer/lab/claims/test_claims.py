@@ -144,4 +144,4 @@ def test_seeds_that_are_added_to_an_answer_are_refused(folder: Path, capsys: pyt
     assert main([str(folder / "order.yaml"), "--no-run"]) == 0
     sweep.write_text(whole)
     assert main([str(folder / "order.yaml"), "--no-run"]) == 2
-    assert "Seeds that are added when an answer is known" in capsys.readouterr().err
+    assert "Take seeds that are all new" in capsys.readouterr().err
