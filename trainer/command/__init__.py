@@ -49,16 +49,6 @@ def command_line(module: str, documentation: str | None) -> argparse.ArgumentPar
     )
 
 
-def add_command(commands: Any, name: str, meaning: str, documentation: str | None) -> argparse.ArgumentParser:
-    """A command below another one; its help shows those examples of the other's documentation that are its own."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        name, help=meaning, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    examples = [line for line in (documentation or "").splitlines() if line.strip().startswith(command.prog)]
-    command.description = "\n".join([f"{meaning[0].upper()}{meaning[1:]}.", "", *examples])
-    return command
-
-
 def positive(kind: type[int] | type[float]) -> Callable[[str], float]:
     """A ``type`` for argparse: reads a number of a kind, and refuses 0 and below."""
 

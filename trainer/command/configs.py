@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.errors import suggest
-from evenkeel.trainer.command import add_command, command_line
+from evenkeel.trainer.command import command_line
 from evenkeel.trainer.run.config.shipped import CONFIGS, shipped_files
 
 _SCHEMA = re.compile(r"# yaml-language-server: \$schema=(\S+)\n")
@@ -52,8 +52,8 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     whole = command_line(__name__, __doc__)
     commands = whole.add_subparsers(dest="command", required=True)
-    add_command(commands, "list", "print their names", __doc__)
-    copy = add_command(commands, "copy", "copy one", __doc__)
+    commands.add_parser("list", help="print their names")
+    copy = commands.add_parser("copy", help="copy one")
     copy.add_argument("name", help="short name of a shipped file")
     copy.add_argument("to", nargs="?", type=Path, help="default: its own name here")
     return whole

@@ -14,7 +14,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evenkeel.trainer.command import add_command, command_line, positive, refused_in_words
+from evenkeel.trainer.command import command_line, positive, refused_in_words
 from evenkeel.trainer.lab.sweeps import commands
 from evenkeel.trainer.run.config.shipped import named_path
 
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     whole = command_line(__name__, __doc__)
     commands = whole.add_subparsers(dest="command", required=True)
     for name, (meaning, _) in COMMANDS.items():
-        command = add_command(commands, name, meaning, __doc__)
+        command = commands.add_parser(name, help=meaning, description=meaning)
         command.add_argument("file", type=named_path, help="YAML file of the sweep")
         if name == "plan":
             command.add_argument("--pilot", type=Path, help="directory of finished cells")

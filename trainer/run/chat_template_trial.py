@@ -1,26 +1,16 @@
 """A chat template rendered in a worker process first: it is a program that comes with a model, and may never end."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from evenkeel.rewards.isolation.workers import WorkerPool
 
 POOL = WorkerPool(
-    f"{__name__}:render",
-    cpu_seconds=5.0,
-    wall_seconds=60.0,
-    memory_bytes=1 << 30,
-    workers=1,
-    warm_up=(None,),
+    f"{__name__}:render", cpu_seconds=5.0, wall_seconds=60.0, memory_bytes=1 << 30, workers=1, warm_up=(None,)
 )
-_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "look",
-        "description": "Look.",
-        "parameters": {"type": "object", "properties": {"at": {"type": "string", "description": "What."}}},
-    },
-}
+_PARAMETERS = {"type": "object", "properties": {"at": {"type": "string", "description": "What."}}}
+_TOOL = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": _PARAMETERS}}
 _CALL = {"type": "function", "function": {"name": "look", "arguments": {"at": "1"}}}
 _TURNS = [
     {"role": "user", "content": "1"},
@@ -61,15 +51,11 @@ def render(item: Mapping[str, Any] | None) -> None:
 
     if item is None:
         return
-    for conversation in item["conversations"]:
-        for template in item["templates"]:
-            for tools in item["tools"]:
-                for begun in (True, False):
-                    try:
-                        render_jinja_template(
-                            [conversation], tools, None, template, add_generation_prompt=begun, **item["given"]
-                        )
-                    except MemoryError:
-                        raise
-                    except Exception:  # noqa: BLE001 — what it raises is said where its text is needed
-                        pass
+    cases = product(item["conversations"], item["templates"], item["tools"], (True, False))
+    for conversation, template, tools, begun in cases:
+        try:
+            render_jinja_template([conversation], tools, None, template, add_generation_prompt=begun, **item["given"])
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 — what it raises is said where its text is needed
+            pass

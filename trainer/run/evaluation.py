@@ -9,11 +9,11 @@ from typing import Any
 from evenkeel.trainer.run.config import RunConfig, evaluation_arguments
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.directory import fresh_directory
-from evenkeel.trainer.run.record.files import CONFIG, SUMMARY, TRAINER_STATE, StateRecord, read_record, write_json
+from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, read_record
 
 
 def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output: str | None) -> None:
-    """Check, generate, score, write and print: ``config.yaml``, a file a held-out set, ``summary.json``.
+    """Check, generate, score, write and print: ``config.yaml``, and two files for each held-out set.
 
     Args:
         checkpoint: folder of a checkpoint or an adapter, or a hub id.
@@ -42,16 +42,6 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
     for result in trainer.newest_evaluations:
         path = result.write(folder)
         print(f"\n{result}\n  {path}")
-    names = ("use_vllm", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length")
-    summary = {
-        "checkpoint": checkpoint,
-        "config": config.name,
-        "seed": config.run_seed,
-        "generation": {name: getattr(args, name) for name in names},
-        "datasets": {result.dataset: result.summary() for result in trainer.newest_evaluations},
-    }
-    write_json(folder / SUMMARY, summary)
-    print(f"  {folder / SUMMARY}")
 
 
 def evaluation_trainer(experiment: Experiment, args: Any) -> Any:

@@ -143,10 +143,5 @@ def exit_after_peer_failure(error: BaseException) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     time.sleep(SECONDS_TO_BE_ENDED_AFTER_PEER)
     rank, reason = os.environ.get("RANK", "0"), str(error).strip().splitlines()[0][:300]
-    print(
-        f"\n[rank {rank}] Another rank cannot be reached any more, so this one ends: {reason}\nTo go on: "
-        "--resume auto.",
-        file=sys.stderr,
-        flush=True,
-    )
+    print(f"\n[rank {rank}] Another rank is lost: {reason}\nTo go on: --resume auto.", file=sys.stderr, flush=True)
     return FAILED

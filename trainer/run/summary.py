@@ -14,17 +14,12 @@ ACCURACY = "verifier/accuracy"
 """The metric that is a run's accuracy; of an evaluation ``eval_`` stands before it."""
 
 
-def write_summary(run: Path, summary: Mapping[str, Any]) -> str:
-    """``summary.md`` and then ``summary.json``, with which a run is finished; returns the Markdown.
-
-    What is not known, or was not used, is left out of the Markdown.
-    """
+def write_summary(run: Path, summary: Mapping[str, Any]) -> None:
+    """``summary.md``, of what is known, and then ``summary.json``, with which a run is finished."""
     known = {key: value for key, value in summary.items() if value is not None}
     rows = [f"| {key.replace('_', ' ')} | {_shown(value)} |" for key, value in known.items()]
-    markdown = "\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""])
-    (run / SUMMARY_TEXT).write_text(markdown)
+    (run / SUMMARY_TEXT).write_text("\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""]))
     write_json(run / SUMMARY, summary)
-    return markdown
 
 
 def draw_reward_curve(run: Path, accuracy: str) -> None:
@@ -65,15 +60,9 @@ def report(trainer: Any, config: RunConfig, run: Path) -> None:
     for label, value in (("before", before), ("after", after)):
         if value is not None:
             print(f"  held-out accuracy {label:<6}  {value:.3f}   ({count} rows)")
-    checkpoint = run / f"checkpoint-{trainer.state.global_step}"
-    written = [path.name for path in (run / SUMMARY_TEXT, run / REWARD_CURVE, checkpoint) if path.exists()]
-    print(f"  written to {run}: {', '.join(written)}\nNext:")
     where = shlex.quote(str(run))
-    if config.logging.rollouts != "off":
-        print(f"  evenkeel rollouts {where}        # a page to read what it generated")
-    if checkpoint.exists():
-        print(f"  evenkeel export {where} --to {shlex.quote(f'exported/{config.name}')}        # a model for others")
-    print(f"  evenkeel report {where}        # the run on one page", flush=True)
+    print(f"  written to {run}: {SUMMARY_TEXT}, {REWARD_CURVE}")
+    print(f"Next: evenkeel report {where}, evenkeel rollouts {where}, evenkeel export {where} --to …", flush=True)
 
 
 def _summary(

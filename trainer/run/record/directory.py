@@ -53,9 +53,8 @@ def directories_of(output_dir: str | Path) -> list[Path]:
 def owned(run: Path) -> FileLock:
     """Take the lock of ``run``, until it is released, collected or its process ends, whatever ends that.
 
-    Children do not keep it: a program that is started does not inherit the file, and filelock closes it in a fork.
-    It holds between hosts where the file system supports ``flock`` (NFS with its lock daemon, Lustre with that option).
-    Where it does not, a message says so, and the run continues without a lock.
+    Children do not keep it. It holds between hosts where the file system supports ``flock``; where it does not, a
+    message says so, and the run continues without a lock.
 
     Raises:
         Refusal: another process holds it.
