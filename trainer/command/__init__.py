@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")  # before torch
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
