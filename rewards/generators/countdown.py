@@ -1,5 +1,6 @@
 """Countdown problems: solvable, distinct, and the same for the same seed."""
 
+import operator
 import random
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from evenkeel.rewards.generators.distinct import distinct
 
 Style = Literal["sentence", "compact"]
 
-_OPERATIONS = ("+", "-", "*", "/")
+_OPERATIONS = (operator.add, operator.sub, operator.mul, operator.truediv)
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,7 @@ def _random_value(numbers: tuple[int, ...], rng: random.Random) -> int:
     while len(terms) > 1:
         left, right = terms.pop(rng.randrange(len(terms))), terms.pop(rng.randrange(len(terms)))
         operation = rng.choice(_OPERATIONS)
-        if operation == "/" and right == 0:
+        if operation is operator.truediv and right == 0:
             return 0
-        terms.append(_result(operation, left, right))
+        terms.append(operation(left, right))
     return int(terms[0]) if terms[0].denominator == 1 else 0
-
-
-def _result(operation: str, left: Fraction, right: Fraction) -> Fraction:
-    if operation == "+":
-        return left + right
-    if operation == "-":
-        return left - right
-    return left * right if operation == "*" else left / right

@@ -18,13 +18,14 @@ SplitName = Literal["train", "test"]
 Rows = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 AtLeastTwo = Annotated[int, Field(ge=2)]
+People = Annotated[int, Field(ge=2, le=8)]
 Inputs = Annotated[int, Field(ge=2, le=41)]
 
 
 def knights_knaves(
     *,
     part: SplitName,
-    num_people: int | list[int],
+    num_people: People | list[People],
     train: Rows,
     test: Rows,
     seed: int,

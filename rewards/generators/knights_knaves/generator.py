@@ -21,7 +21,6 @@ from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
     truth_table,
 )
 
-FEWEST_PEOPLE, MOST_PEOPLE = 2, 8
 MOST_JOINED = 2
 """Claims that one *and* or *or* joins, as in the published sets; each of them is a role."""
 # So many draws in a row without a new puzzle: fewer than about one in a thousand of the space is left to find.
@@ -58,7 +57,8 @@ def generate_puzzles(
     Raises:
         ValueError: an argument out of its range, or fewer puzzles exist than were asked for.
     """
-    _check_arguments(num_people, names, namings)
+    if not 1 <= namings <= (most := math.perm(len(names), num_people)):
+        raise ValueError(f"namings = {namings}: write 1 to {most}")
     rng = random.Random(f"knights and knaves, {num_people} people, seed {seed}")
     kept: set[tuple[Statement, ...]] = set()
     puzzles: list[Puzzle] = []
@@ -103,12 +103,9 @@ def generate_split(
     """
     numbers = [num_people] if isinstance(num_people, int) else list(num_people)
     if len(set(numbers)) < len(numbers):
-        raise ValueError(f"num_people {numbers} names a number twice: write it once and raise train or test")
+        raise ValueError(f"num_people = {numbers} names a number twice. Write it once.")
     if test % namings:
-        raise ValueError(
-            f"test = {test} is not a multiple of namings = {namings}: one puzzle would be in both sets under two "
-            f"namings; write test = {test - test % namings or namings}"
-        )
+        raise ValueError(f"test = {test} is not a multiple of namings = {namings}: a puzzle would be in both sets.")
     split = Split([], [])
     for number in numbers:
         puzzles = generate_puzzles(number, train + test, seed=seed, names=names, style=style, namings=namings)
@@ -141,13 +138,3 @@ def _random_claim(rng: random.Random, num_people: int) -> Statement:
 
 def _random_role(rng: random.Random, num_people: int) -> Statement:
     return (rng.choice(LEAVES), rng.randrange(num_people))
-
-
-def _check_arguments(num_people: int, names: Sequence[str], namings: int) -> None:
-    if not FEWEST_PEOPLE <= num_people <= MOST_PEOPLE:
-        raise ValueError(f"num_people = {num_people}: write {FEWEST_PEOPLE} to {MOST_PEOPLE}")
-    odd = [name for name in names if not (name.isascii() and name.isalpha())]
-    if odd or len({name.lower() for name in names}) < max(len(names), num_people):
-        raise ValueError(f"names = {list(names)}: write {num_people} or more different ones of plain letters")
-    if not 1 <= namings <= (most := math.perm(len(names), num_people)):
-        raise ValueError(f"namings = {namings}: write 1 to {most}")

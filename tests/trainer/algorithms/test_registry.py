@@ -144,9 +144,6 @@ SCHEDULES = """
     def padding_too() -> UpdateSchedule:
         return UpdateSchedule(1, lambda probs, mask, pass_index: mask >= 0)
 
-    def no_pass() -> UpdateSchedule:
-        return UpdateSchedule(0, lambda probs, mask, pass_index: mask.bool())
-
     def no_schedule() -> UpdateSchedule:
         return 2
 
@@ -161,7 +158,6 @@ SCHEDULES = """
         ("everything_twice", "exactly once"),
         ("half_of_it", "exactly once"),
         ("padding_too", "exactly once"),
-        ("no_pass", "failed on a tiny example"),
         ("no_schedule", "failed on a tiny example: AttributeError"),
         ("select_fails", "failed on a tiny example: TypeError"),
     ],

@@ -1,6 +1,5 @@
 """What the trial of a part finds: axes confused, draws, hidden memory, what begins late."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,8 @@ from evenkeel.trainer.algorithms.contract import (
     UPDATE_SCHEDULE,
     Traits,
     traits,
-    traits_of,
 )
-from evenkeel.trainer.algorithms.registry import built_in, find_strategy
+from evenkeel.trainer.algorithms.registry import find_strategy
 from evenkeel.trainer.algorithms.trial import separable, tried, tried_sampler, tried_schedule
 
 
@@ -48,15 +46,6 @@ def test_an_estimator_that_looks_at_other_groups_says_so(monkeypatch):
     refused(ADVANTAGE, transposed, "depends_on_other_groups=True")
     monkeypatch.setattr(transposed, "traits", Traits(depends_on_other_groups=True), raising=False)
     assert accepted(ADVANTAGE, transposed).traits.depends_on_other_groups
-
-
-def test_exactly_the_built_in_estimators_that_look_at_the_batch_say_so(monkeypatch):
-    declared = {name: f for name, f in built_in(ADVANTAGE).items() if traits_of(f).depends_on_other_groups}
-    looking = {"bnpo_beta", "gdpo", "gpg", "reinforce_pp", "reinforce_pp_original", "reinforce_pp_token", "vl_norm"}
-    assert set(declared) == looking
-    for name, function in declared.items():
-        monkeypatch.setattr(function, "traits", replace(traits_of(function), depends_on_other_groups=False))
-        refused(ADVANTAGE, name, "depends_on_other_groups=True")
 
 
 class PerBatch:
