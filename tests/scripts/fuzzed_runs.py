@@ -20,34 +20,11 @@ from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 from tests.trainer.run.check.mistakes.workshop import HELD_OUT, RIGHT, ROWS
 
-_WORDS_OF_ANY_KIND = [
-    " ",
-    "0",
-    "1e-4",
-    "true",
-    "none",
-    "auto",
-    "x",
-    "a b",
-    "é",
-    "∞",
-    "a\x00b",
-    "../..",
-    "/",
-    "/proc",
-    "~",
-    "$HOME",
-    "{{ x",
-    "{x}",
-    "%s",
-    "a=b",
-    "--help",
-    "2026-01-01",
-]
+_TYPED = " |0|1e-4|true|none|auto|x|a b|é|∞|a\0b|../..|/|/proc|~|$HOME|{{ x|{x}|%s|a=b|--help|2026-01-01"
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 3, 7, 1000, 10**12, 2**70, 0.5, 1.5, -0.1, 1e-300, 1e308),
     *(float("inf"), float("nan"), "", "a" * 5000, [], [1], [[]], ["x"], [None], {}, {"a": 1}, {"a": {}}, {"": None}),
-    *_WORDS_OF_ANY_KIND,
+    *_TYPED.split("|"),
     [{"a": 1}],
 )
 """What stands in the place of another value."""
