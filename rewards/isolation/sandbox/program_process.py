@@ -19,12 +19,6 @@ BACKSTOP_SECONDS = 30.0
 """Past the longest that a program can take, after which the zygote itself is taken for dead."""
 
 _LENGTH = struct.Struct("<I")
-_KILLED: dict[str, Status] = {
-    "cpu": "killed_cpu",
-    "wall": "killed_wall",
-    "threads": "killed_threads",
-    "starved": "starved",
-}
 
 
 class ProgramProcess:
@@ -99,7 +93,7 @@ class ProgramProcess:
         if exit_code >= 0:
             return "exited"
         if message["killed"]:
-            return _KILLED[message["killed"]]
+            return message["killed"]  # type: ignore[no-any-return]
         # The kernel's own limit kills without a word.
         return "killed_cpu" if message["cpu_seconds"] >= self.limits.cpu_seconds else "killed_signal"
 

@@ -123,7 +123,6 @@ class Sandbox:
         if problem := breaches(zygote):
             zygote.close()
             raise SandboxUnavailableError(problem)
-        logger.info("programs run at isolation %s (landlock ABI %d)", self.isolation, zygote.landlock)
         return zygote
 
     def _discard(self, zygote: ZygoteProcess) -> None:

@@ -44,15 +44,10 @@ _KEPT = ("LD_LIBRARY_PATH",)
 
 @dataclass
 class ZygoteProcess:
-    """A running zygote.
-
-    Attributes:
-        landlock: the kernel's landlock version.
-    """
+    """A running zygote."""
 
     process: subprocess.Popen[bytes]
     control: socket.socket
-    landlock: int
 
     def request(self, limits: str, descriptors: list[int]) -> None:
         """Ask for a run. Raises ``OSError`` where the zygote is gone."""
@@ -91,7 +86,7 @@ def started(isolation: Isolation, preimported: tuple[str, ...]) -> ZygoteProcess
         if poll.poll(_START_SECONDS * 1000):
             answer = dict(json.loads(control.recv(1 << 16) or b"{}"))
         if answer.get("ready"):
-            return ZygoteProcess(process, control, int(str(answer["landlock"])))
+            return ZygoteProcess(process, control)
         control.close()
         process.kill()
         process.wait()

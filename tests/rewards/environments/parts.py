@@ -133,17 +133,6 @@ def never_called():
     raise AssertionError("called though it is no part")
 
 
-class Hanging(Silent):
-    def freeze(self, text: str) -> str:
-        """Hang on None.
-
-        Args:
-            text: A text.
-        """
-        RELEASE.wait(30)
-        return text
-
-
 def shout(text: str) -> str:
     """Shout.
 

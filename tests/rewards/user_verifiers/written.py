@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import os
 import pickle
-import random
 import re
 import sys
 import threading
@@ -58,15 +57,6 @@ nameless = traits(timeout_s=3.0)(lambda completion, reference: misbehaving(compl
 
 def leaves(completion: str, reference: Any) -> float:
     os._exit(0)
-
-
-def changes_everything(completion: str, reference: Any) -> float:
-    """What a process has once."""
-    os.chdir("/")
-    os.environ.clear()
-    random.seed(0)
-    sys.stdout = None  # type: ignore[assignment]
-    return float(completion == reference)
 
 
 class WithClient(Verifier):

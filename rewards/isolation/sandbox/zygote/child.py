@@ -31,17 +31,17 @@ class Child:
     killed: str | None = None
 
     def excess(self) -> str | None:
-        """The limit that it has passed, if any: ``cpu``, ``wall``, ``starved`` or ``threads``."""
+        """The status of the limit that it has passed, if any."""
         now = time.monotonic()
         if time.clock_gettime(_cpu_clock(self.pid)) > self.limits["cpu_seconds"]:
-            return "cpu"
+            return "killed_cpu"
         if now - self.started > self.limits["wall_seconds"]:
             waited = self.waited()
             if waited > self.limits["starved_seconds"]:
                 return "starved"
             if now - self.started - waited > self.limits["wall_seconds"]:
-                return "wall"
-        return "threads" if _num_threads(self.pid) > self.limits["threads"] else None
+                return "killed_wall"
+        return "killed_threads" if _num_threads(self.pid) > self.limits["threads"] else None
 
     def waited(self) -> float:
         """Seconds in which its first thread was ready to run without a processor; 0 where the kernel does not count.

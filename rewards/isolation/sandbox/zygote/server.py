@@ -19,7 +19,6 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from . import landlock
 from .child import CHANNEL, STATUS, Child, become
 from .confinement import Confinement
 
@@ -39,7 +38,7 @@ def serve(control: socket.socket, options: dict[str, Any]) -> NoReturn:
         score.write("1000")  # when memory runs out, the kernel ends programs and not the trainer
     gc.collect()
     gc.freeze()  # so that no child copies the pages of what is here by collecting it
-    control.send(json.dumps({"ready": True, "landlock": landlock.abi()}).encode())
+    control.send(json.dumps({"ready": True}).encode())
     Server(control, confinement).run()
 
 

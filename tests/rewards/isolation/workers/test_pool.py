@@ -153,14 +153,6 @@ def test_a_message_without_end_ends_its_worker(pool):
     assert "16 MiB" in flood.detail
 
 
-def test_a_killed_idle_worker_is_replaced(pool):
-    victim = pool.map([["pid", None]])[0].value
-    os.kill(victim, signal.SIGKILL)
-    assert ends(victim)
-    result = pool.map([["double", 4]])[0]
-    assert (result.status, result.value) == ("done", 8)
-
-
 @pytest.mark.parametrize(
     ("target", "said"),
     [
@@ -171,12 +163,6 @@ def test_a_killed_idle_worker_is_replaced(pool):
 def test_a_worker_that_cannot_start_is_an_error_and_no_loop(target, said):
     with pytest.raises(WorkerStartError, match=said):
         WorkerPool(target, workers=2).map([1, 2, 3])
-
-
-def test_a_warm_up_that_kills_the_worker_is_an_error():
-    pool = WorkerPool(JUDGE, warm_up=(("die", None),), workers=1)
-    with pytest.raises(WorkerStartError, match="SIGKILL"):
-        pool.map([["double", 1]])
 
 
 def _pid_of_a_worker(pool: WorkerPool, answers: multiprocessing.Queue) -> None:

@@ -186,9 +186,3 @@ def test_keys_that_collide_on_purpose_are_refused_before_a_set_is_built() -> Non
     period = (1 << 61) - 1  # of the hashes of integers
     with pytest.raises(CodecError, match="same hash"):
         decode(json.dumps(["set", *(["int", hex(number * period)] for number in range(100_000))]).encode())
-
-
-def test_a_frame_is_counted_before_it_is_read() -> None:
-    """As text it is refused although it is no JSON at all, which reading it would have said."""
-    with pytest.raises(CodecError, match="values"):
-        decode(b"[],{" * 2_000_001)
