@@ -19,7 +19,8 @@ unset PYTHONDONTWRITEBYTECODE # set in many images: every process would compile 
 cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 processes=${PYTEST_XDIST_AUTO_NUM_WORKERS:-$((cores + 1))} # one more than cores: tests of time limits wait
 # a later -m or -n replaces these
-tests=("$python" -m pytest -n "$((processes < 8 ? processes : 8))" -m "not slow and not gpu and not standin")
+# a file's tests in one process: what they share is trained, started and imported once
+tests=("$python" -m pytest -n "$((processes < 8 ? processes : 8))" --dist loadfile -m "not slow and not gpu and not standin")
 if (($# > 0)); then
     exec "${tests[@]}" "$@"
 fi
