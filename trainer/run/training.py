@@ -1,11 +1,8 @@
 """The trainer of a run with all that watches it, and the training itself."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-from transformers.integrations import TensorBoardCallback
 
 from evenkeel.trainer.run.callbacks.checkpoints import CheckpointManifest
 from evenkeel.trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
@@ -19,7 +16,6 @@ from evenkeel.trainer.run.processes import (
     STOPPED,
     print_line,
 )
-from evenkeel.trainer.run.record.checkpoints import step_of
 from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS
 from evenkeel.trainer.run.record.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
@@ -44,7 +40,7 @@ def run_trainer(
     stop = StopAtRolloutBoundary(
         optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes), trainer.parts.ranks.any
     )
-    _watch(trainer, config, run, checkpoint, stop, log_callback)
+    _watch(trainer, config, run, stop, log_callback)
     if is_main:
         words = [f"Run directory: {run}"]
         if checkpoint is not None:
@@ -69,7 +65,6 @@ def _watch(
     trainer: Any,
     config: RunConfig,
     run: Path,
-    checkpoint: Path | None,
     stop: StopAtRolloutBoundary,
     log_callback: Callable[[Callable[[str], None]], Any] | None,
 ) -> None:
@@ -91,11 +86,6 @@ def _watch(
         trainer.add_callback(KeepBest())
     if "wandb" in config.logging.report_to:
         trainer.add_callback(WandbRunConfig(config.model_dump()))
-    if checkpoint is not None:
-        # What the interrupted part of the run wrote of later steps is replaced: they are trained, and written, again.
-        for callback in trainer.callback_handler.callbacks:
-            if isinstance(callback, TensorBoardCallback):
-                callback._SummaryWriter = partial(callback._SummaryWriter, purge_step=step_of(checkpoint) + 1)
     # Last, after all callbacks that write into a checkpoint; it deletes old ones too, when the new one is whole.
     total_limit, trainer.args.save_total_limit = trainer.args.save_total_limit, None
     trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))

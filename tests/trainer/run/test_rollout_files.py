@@ -1,6 +1,5 @@
 """Rollouts on disk: each batch once, the same with and without an interruption."""
 
-import resource
 from pathlib import Path
 from typing import Any
 
@@ -31,19 +30,3 @@ def test_an_interrupted_run_leaves_the_files_of_one_that_was_not(tmp_path: Path)
     assert {path.name: path.read_bytes() for path in cut.iterdir()} == {
         path.name: path.read_bytes() for path in whole.iterdir()
     }
-
-
-def test_a_full_disk_leaves_a_batch_out_and_the_next_one_is_written(tmp_path: Path, capsys):
-    files = RolloutFiles(tmp_path / "rollouts", rank=0)
-    files.start(0)
-    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, most))
-    try:
-        files.write(0, ROW)
-        files.write(1, ROW)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    files.write(2, ROW)
-    assert [path.name for path in (tmp_path / "rollouts").iterdir()] == ["batch-000002-rank-0.parquet"]
-    assert files.left_out == 2
-    assert capsys.readouterr().out.count("rollouts are left out until there is") == 1

@@ -8,7 +8,6 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from evenkeel.trainer.evaluation.result import EvaluationResult
-from evenkeel.trainer.step.guards import is_full
 
 
 class FinalEvaluation(TrainerCallback):
@@ -44,10 +43,4 @@ class EvaluationFiles(TrainerCallback):
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if state.is_world_process_zero:
             for result in self.newest():
-                try:
-                    result.write(self.folder)
-                except OSError as error:
-                    if not is_full(error):
-                        raise
-                    what = f"The answers of the evaluation at step {state.global_step} are not kept"
-                    print(f"\n{what}: {error}. Its numbers are; training continues.", flush=True)
+                result.write(self.folder)

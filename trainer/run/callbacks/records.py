@@ -1,7 +1,6 @@
 """What a run writes as it goes: every logged metric, its rollouts, and its settings on W&B."""
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,6 @@ from evenkeel.trainer.run.record.files import ROLLOUTS
 from evenkeel.trainer.run.record.rollouts import RolloutFiles
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES
-from evenkeel.trainer.step.guards import is_full
 
 _HELD_OUT_SET = re.compile("^eval_(?!verifier/)(?=[^/]+/)")
 
@@ -29,13 +27,11 @@ class MetricsFile(TrainerCallback):
 
     A line holds the keys of docs/metrics.md. On a resume, lines after the checkpoint's step are dropped,
     for those steps are trained again, and so is the line with which the interrupted part of the run ended: the file
-    becomes that of a run without an interruption. While the disk is full lines are kept in memory, reported once, and
-    written later.
+    becomes that of a run without an interruption.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.unwritten = ""
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if state.is_world_process_zero and state.global_step and self.path.exists():
@@ -50,24 +46,8 @@ class MetricsFile(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
     ) -> None:
         if state.is_world_process_zero and logs:
-            self._append(json.dumps({"step": state.global_step, **named(logs)}) + "\n")
-
-    def _append(self, line: str) -> None:
-        size = self.path.stat().st_size if self.path.exists() else 0
-        try:
             with self.path.open("a") as file:
-                file.write(self.unwritten + line)
-        except OSError as error:
-            if not is_full(error):
-                raise
-            os.truncate(self.path, size)  # half a line would run into the next
-            if not self.unwritten:
-                print(
-                    f"\n{self.path} could not be written ({error}): its lines wait in memory until it can.", flush=True
-                )
-            self.unwritten += line
-        else:
-            self.unwritten = ""
+                file.write(json.dumps({"step": state.global_step, **named(logs)}) + "\n")
 
 
 class Rollouts(TrainerCallback):

@@ -39,14 +39,10 @@ _TYPES = {
 
 
 class RolloutFiles:
-    """Writes this rank's rows of rollout batches as ``batch-<number>-rank-<rank>.parquet`` into ``folder``.
-
-    Attributes:
-        left_out: batches that did not fit on the disk; training continues without them.
-    """
+    """Writes this rank's rows of rollout batches as ``batch-<number>-rank-<rank>.parquet`` into ``folder``."""
 
     def __init__(self, folder: Path, rank: int) -> None:
-        self.folder, self.rank, self.left_out = folder, rank, 0
+        self.folder, self.rank = folder, rank
 
     def start(self, number: int) -> None:
         """Begin with batch ``number``: what an interrupted attempt wrote from it on is deleted."""
@@ -56,17 +52,8 @@ class RolloutFiles:
                 path.unlink()
 
     def write(self, number: int, columns: Columns) -> None:
-        """Keep this rank's rows of batch ``number``; reported once where there is no room for them."""
-        try:
-            write_rollouts(self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet", columns)
-        except OSError as error:
-            from evenkeel.trainer.step.guards import is_full  # loads torch, which readers do without
-
-            if not is_full(error):
-                raise
-            if not self.left_out:
-                print(f"No room in {self.folder}: rollouts are left out until there is. {error}", flush=True)
-            self.left_out += 1
+        """Keep this rank's rows of batch ``number``."""
+        write_rollouts(self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet", columns)
 
 
 def written_files(folder: Path) -> Iterator[tuple[int, int, Path]]:

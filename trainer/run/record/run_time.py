@@ -44,10 +44,9 @@ class RunTime:
             self._thread.join()  # it writes the last time
 
     def _watch(self) -> None:
-        over = False
-        while not over:
+        self._write()
+        while not self._over.wait(SECONDS_BETWEEN_WRITES):
             self._write()
-            over = self._over.wait(SECONDS_BETWEEN_WRITES)
         self._write()
 
     def _write(self) -> None:
