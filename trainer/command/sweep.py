@@ -4,7 +4,7 @@
     evenkeel sweep run sweeps/quickstart
     evenkeel sweep status sweeps/quickstart
     evenkeel sweep report sweeps/quickstart
-    evenkeel sweep cell sweeps/quickstart variant=lopti seed=3
+    evenkeel sweep cell sweeps/quickstart lopti-s3
 
 `plan` needs a pilot: two or three finished cells of this sweep, as `cell` runs them, or an earlier sweep's directory.
 `run` first checks all variants. Killed and started again, it goes on from the cells' checkpoints.
@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
     "run": ("run all cells, or go on with them", lambda given: commands.run(given.file)),
     "status": ("show how far they are", lambda given: commands.status(given.file)),
     "report": ("compare the finished cells", lambda given: commands.report(given.file)),
-    "cell": ("run one cell in this terminal", lambda given: commands.run_cell(given.file, given.choice)),
+    "cell": ("run one cell in this terminal", lambda given: commands.run_cell(given.file, given.name)),
 }
 
 
@@ -50,5 +50,5 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--items", type=positive(int), help="held-out items; else the pilot's")
             command.add_argument("--difference", type=positive(float), help="in accuracy, to be found")
         if name == "cell":
-            command.add_argument("choice", nargs=2, metavar="key=value", help="variant=… and seed=…")
+            command.add_argument("name", help="of the cell, as `status` shows it")
     return whole

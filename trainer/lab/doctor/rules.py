@@ -1,7 +1,7 @@
 """What a log can show to be wrong: each rule asks the log up to now, so that a finished run and a running one are one.
 
 A *line* is one training line of the log: with ``logging_steps`` 1 an optimizer step. A rule is a function of the `Log`
-that returns the numbers of what it found, or ``None``. Why each threshold is where it is: docs/doctor.md.
+that returns what it found in words, or ``None``. Why each threshold is where it is: docs/doctor.md.
 """
 
 import math
@@ -13,7 +13,6 @@ from typing import Any
 from evenkeel.errors import Severity as Severity
 from evenkeel.trainer.lab.doctor.log import NAMES, Log
 
-Numbers = dict[str, float]
 WINDOW = 5
 """Lines over which a mean or a median is taken: a median of five lets two outliers pass."""
 
@@ -25,7 +24,6 @@ class Symptom:
     Attributes:
         needs: the metric without which it cannot be asked, under the names of `NAMES`.
         lines: how many numbers of that metric it waits for.
-        says: what it found, a template of its numbers.
         change: what to change, a sentence.
         settings: to turn, as a run file names them; those under ``trl.`` are TRL's.
         found: the function.
@@ -35,10 +33,9 @@ class Symptom:
     severity: Severity
     needs: str
     lines: int
-    says: str
     change: str
     settings: str
-    found: Callable[[Log], Numbers | None]
+    found: Callable[[Log], str | None]
 
     def unasked(self, log: Log) -> str | None:
         """Why it could not be asked of ``log``; ``None``: it was."""
@@ -51,17 +48,12 @@ class Symptom:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a rule found, and from which step to which it held; ``numbers`` and ``text`` are those of the last one."""
+    """What a rule found, and from which step to which it held; ``text`` is that of the last one."""
 
     rule: Symptom
     first_step: int
     last_step: int
-    numbers: Numbers
-
-    @property
-    def text(self) -> str:
-        """The finding in words, with its numbers."""
-        return self.rule.says.format(**self.numbers)
+    text: str
 
     @property
     def advice(self) -> str:
@@ -75,7 +67,6 @@ class Observation:
             "rule": self.rule.name,
             "first_step": self.first_step,
             "last_step": self.last_step,
-            "numbers": {name: value if math.isfinite(value) else str(value) for name, value in self.numbers.items()},
             "text": self.text,
             "change": self.rule.change,
             "settings": self.rule.settings.split(", "),
@@ -96,11 +87,11 @@ class Examination:
     def add(self, step: int, line: Mapping[str, Any]) -> list[Observation]:
         """Add a line; returns what is found for the first time."""
         self.log.add(step, line)
-        found = {rule: numbers for rule in SYMPTOMS if (numbers := rule.found(self.log)) is not None}
+        found = {rule: text for rule in SYMPTOMS if (text := rule.found(self.log)) is not None}
         before = {*self.findings}
-        for rule, numbers in found.items():
+        for rule, text in found.items():
             first = self.findings[rule.name].first_step if rule.name in before else step
-            self.findings[rule.name] = Observation(rule, first, step, numbers)
+            self.findings[rule.name] = Observation(rule, first, step, text)
         return [self.findings[rule.name] for rule in found if rule.name not in before]
 
     def add_all(self, lines: Iterable[tuple[int, Mapping[str, Any]]]) -> "Examination":
@@ -120,136 +111,121 @@ SYMPTOMS: list[Symptom] = []
 """All rules, in the order in which they are asked and listed."""
 
 
-def symptom(name: str, severity: Severity, **fields: Any) -> Callable[[Callable[[Log], Numbers | None]], Any]:
+def symptom(severity: Severity, **fields: Any) -> Callable[[Callable[[Log], str | None]], Any]:
     """Put the function below into `SYMPTOMS`; the arguments are the fields of `Symptom`."""
 
-    def listed(found: Callable[[Log], Numbers | None]) -> Callable[[Log], Numbers | None]:
-        SYMPTOMS.append(Symptom(name, severity, **fields, found=found))
+    def listed(found: Callable[[Log], str | None]) -> Callable[[Log], str | None]:
+        SYMPTOMS.append(Symptom(found.__name__.replace("_", "-"), severity, **fields, found=found))
         return found
 
     return listed
 
 
 @symptom(
-    "learning-rate-zero",
     "error",
     needs="learning_rate",
     lines=3,
-    says="The learning rate was 0 in {lines:.0f} lines in a row.",
     change="Write a learning rate above 0, or a longer schedule.",
     settings="trl.learning_rate, trl.lr_scheduler_type, trl.warmup_steps, trl.max_steps",
 )
-def learning_rate_zero(log: Log) -> Numbers | None:
+def learning_rate_zero(log: Log) -> str | None:
     rates = log.last("learning_rate", 3)
-    return {"lines": len(rates)} if rates and not any(rates) else None
+    return f"The learning rate was 0 in {len(rates)} lines in a row." if rates and not any(rates) else None
 
 
 @symptom(
-    "not-finite",
     "error",
     needs="gradient_norm",
     lines=1,
-    says="The gradient norm is {gradient_norm}, the loss {loss}.",
     change="Train in bfloat16, clip the gradient, lower the learning rate.",
     settings="stopping.skip_faults, trl.max_grad_norm, trl.learning_rate, trl.bf16",
 )
-def not_finite(log: Log) -> Numbers | None:
-    newest = {name: (log.last(name, 1) or [0.0])[0] for name in ("gradient_norm", "loss")}
-    return None if all(map(math.isfinite, newest.values())) else newest
+def not_finite(log: Log) -> str | None:
+    norm, loss = ((log.last(name, 1) or [0.0])[0] for name in ("gradient_norm", "loss"))
+    finite = math.isfinite(norm) and math.isfinite(loss)
+    return None if finite else f"The gradient norm is {norm}, the loss {loss}."
 
 
 @symptom(
-    "truncated-and-wrong",
     "error",
     needs="truncated",
     lines=3,
-    says="In {lines:.0f} lines in a row {truncated:.0%} of the completions were truncated and none was right.",
     change="Allow longer completions; check that the policy writes its end-of-text token.",
     settings="trl.max_completion_length",
 )
-def truncated_and_wrong(log: Log) -> Numbers | None:
+def truncated_and_wrong(log: Log) -> str | None:
     truncated, rewards = log.last("truncated", 3), log.last("reward", 3)
     wrong, spread = log.last("all_wrong", 3), log.last("reward_std", 3)
     if not (truncated and rewards) or mean(truncated) < 0.9:
         return None
     unrewarded = max(rewards) <= 0 or (bool(spread) and not any(spread))
     none_right = min(wrong) >= 0.98 if wrong else unrewarded
-    return {"lines": 3, "truncated": mean(truncated)} if none_right else None
+    return f"{mean(truncated):.0%} of the completions were truncated and none was right." if none_right else None
 
 
 @symptom(
-    "nothing-trained",
     "error",
     needs="gradient_norm",
     lines=WINDOW,
-    says="The gradient was 0 in {lines:.0f} lines in a row (mean reward {reward:.3g}).",
     change="Look at equal rewards, masks, token weights and clipping.",
     settings="algorithm.prompt_sampler, trl.num_generations, trl.epsilon, trl.mask_truncated_completions",
 )
-def nothing_trained(log: Log) -> Numbers | None:
+def nothing_trained(log: Log) -> str | None:
     norms = log.last("gradient_norm", WINDOW)
     if not norms or any(norms):
         return None
-    return {"lines": WINDOW, "reward": mean(log.last("reward", WINDOW) or [math.nan])}
+    reward = mean(log.last("reward", WINDOW) or [math.nan])
+    return f"The gradient was 0 in {WINDOW} lines in a row (mean reward {reward:.3g})."
 
 
 @symptom(
-    "dead-groups",
     "warning",
     needs="dead_groups",
     lines=WINDOW,
-    says="{dead:.0%} of the groups had equal rewards (mean of {lines:.0f} lines; mean reward {reward:.3g}).",
     change="Generate more completions a prompt, or choose prompts that are solved sometimes.",
     settings="algorithm.prompt_sampler: dynamic, trl.num_generations, trl.temperature",
 )
-def dead_groups(log: Log) -> Numbers | None:
+def dead_groups(log: Log) -> str | None:
     shares, rewards = log.last("dead_groups", WINDOW), log.last("reward", WINDOW)
     if not shares or mean(shares) < 0.75:
         return None
-    return {"dead": mean(shares), "lines": WINDOW, "reward": mean(rewards or [math.nan])}
+    return f"{mean(shares):.0%} of the groups had equal rewards (mean reward {mean(rewards or [math.nan]):.3g})."
 
 
 @symptom(
-    "truncated",
     "warning",
     needs="truncated",
     lines=WINDOW,
-    says="{truncated:.0%} of the completions were truncated (mean of {lines:.0f} lines).",
     change="Allow longer completions, or mask those that were truncated.",
     settings="trl.max_completion_length, trl.mask_truncated_completions",
 )
-def truncated(log: Log) -> Numbers | None:
+def truncated(log: Log) -> str | None:
     shares = log.last("truncated", WINDOW)
-    return {"truncated": mean(shares), "lines": WINDOW} if shares and mean(shares) >= 0.5 else None
+    return f"{mean(shares):.0%} of the completions were truncated." if shares and mean(shares) >= 0.5 else None
 
 
 @symptom(
-    "entropy-collapse",
     "warning",
     needs="entropy",
     lines=2 * WINDOW,
-    says="The entropy fell from {first:.3g} to {last:.3g} nats a token, {share:.1%} of its start.",
     change="Raise the upper clip, weight down the tokens that spend entropy, or sample warmer.",
     settings="algorithm.token_weight: clip_cov, trl.epsilon_high, trl.entropy_coef, trl.temperature, trl.learning_rate",
 )
-def entropy_collapse(log: Log) -> Numbers | None:
+def entropy_collapse(log: Log) -> str | None:
     first, last = log.first("entropy", 2 * WINDOW)[:WINDOW], log.last("entropy", WINDOW)
     if not first or median(first) <= 0 or median(last) >= 0.1 * median(first):
         return None
-    return {"first": median(first), "last": median(last), "share": median(last) / median(first)}
+    return f"The entropy fell from {median(first):.3g} to {median(last):.3g} nats a token."
 
 
 @symptom(
-    "held-out-stands-still",
     "warning",
     needs="held_out",
     lines=3,
-    says="The training reward rose from {reward_first:.3g} to {reward_last:.3g}, the held-out accuracy from "
-    "{held_out_first:.3g} to {held_out_last:.3g} at most.",
     change="Read the completions that earn the reward; add prompts, tighten the verifier, stay near the reference.",
     settings="rewards, data.train, evaluation.every_steps, trl.beta, trl.num_train_epochs, trl.reward_weights",
 )
-def held_out_stands_still(log: Log) -> Numbers | None:
+def held_out_stands_still(log: Log) -> str | None:
     held_out = log.values.get("held_out", [])
     first, last = log.first("reward", 2 * WINDOW)[:WINDOW], log.last("reward", WINDOW)
     if len(held_out) < 3 or not first:
@@ -257,39 +233,34 @@ def held_out_stands_still(log: Log) -> Numbers | None:
     best, rise = max(held_out[-2:]), (mean(last) - mean(first)) / _reward_scale(first + last)
     if rise < 0.2 or best - held_out[0] >= rise / 5:
         return None
-    return {
-        "reward_first": mean(first),
-        "reward_last": mean(last),
-        "held_out_first": held_out[0],
-        "held_out_last": best,
-    }
+    return (
+        f"The training reward rose from {mean(first):.3g} to {mean(last):.3g}, the held-out accuracy from "
+        f"{held_out[0]:.3g} to {best:.3g} at most."
+    )
 
 
 @symptom(
-    "kl-runaway",
     "warning",
     needs="kl",
     lines=WINDOW,
-    says="The policy is {kl:.3g} nats a token away from its reference (median of {lines:.0f} lines).",
     change="Lower the learning rate, raise beta, or synchronize the reference.",
     settings="trl.beta, trl.learning_rate, trl.sync_ref_model, trl.max_grad_norm",
 )
-def kl_runaway(log: Log) -> Numbers | None:
+def kl_runaway(log: Log) -> str | None:
     values = log.last("kl", WINDOW)
-    return {"kl": median(values), "lines": WINDOW} if values and median(values) >= 1 else None
+    if not values or median(values) < 1:
+        return None
+    return f"The policy is {median(values):.3g} nats a token away from its reference."
 
 
 @symptom(
-    "lengths-drifting",
     "warning",
     needs="length",
     lines=2 * WINDOW,
-    says="The mean length went from {first:.4g} to {last:.4g} tokens while the reward went from {reward_first:.3g} to "
-    "{reward_last:.3g}.",
     change="Use a loss that does not divide by each length; read the long answers.",
     settings="algorithm.advantage: dr_grpo, trl.loss_type, trl.mask_truncated_completions, trl.max_completion_length",
 )
-def lengths_drifting(log: Log) -> Numbers | None:
+def lengths_drifting(log: Log) -> str | None:
     lengths, rewards = log.first("length", 2 * WINDOW)[:WINDOW], log.first("reward", 2 * WINDOW)[:WINDOW]
     if not (lengths and rewards) or median(lengths) <= 0:
         return None
@@ -297,21 +268,22 @@ def lengths_drifting(log: Log) -> Numbers | None:
     rise = (mean(newest) - mean(rewards)) / _reward_scale(rewards + newest)
     if 0.5 < last / median(lengths) < 2 or rise >= 0.05:
         return None
-    return {"first": median(lengths), "last": last, "reward_first": mean(rewards), "reward_last": mean(newest)}
+    return (
+        f"The mean length went from {median(lengths):.4g} to {last:.4g} tokens while the reward went from "
+        f"{mean(rewards):.3g} to {mean(newest):.3g}."
+    )
 
 
 @symptom(
-    "clip-fraction",
     "note",
     needs="clipped",
     lines=WINDOW,
-    says="{clipped:.0%} of the tokens were clipped (mean of {lines:.0f} lines).",
     change="Take fewer optimizer steps a rollout batch, a lower learning rate or a wider clip.",
     settings="algorithm.sequences_per_update, trl.epsilon, trl.epsilon_high, trl.num_iterations, trl.learning_rate",
 )
-def clip_fraction(log: Log) -> Numbers | None:
+def clip_fraction(log: Log) -> str | None:
     shares = log.last("clipped", WINDOW)
-    return {"clipped": mean(shares), "lines": WINDOW} if shares and mean(shares) >= 0.75 else None
+    return f"{mean(shares):.0%} of the tokens were clipped." if shares and mean(shares) >= 0.75 else None
 
 
 def _reward_scale(rewards: list[float]) -> float:

@@ -3,11 +3,9 @@
 import itertools
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.yaml_document import scalar
@@ -61,21 +59,6 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         what = f"two cells would be named {repeated[0]}."
         raise config_error("value-twice", "", what, "Write each seed and each value once.")
     return cells
-
-
-def chosen_cell(cells: Sequence[Cell], choice: Sequence[str]) -> Cell:
-    """The cell that ``variant=…`` and ``seed=…`` name.
-
-    Raises:
-        Refusal: there is none.
-    """
-    wanted = {key: value for key, _, value in (part.partition("=") for part in choice)}
-    for cell in cells:
-        if wanted == {"variant": cell.variant, "seed": str(cell.seed)}:
-            return cell
-    variants = ", ".join(dict.fromkeys(cell.variant for cell in cells))
-    seeds = ", ".join(dict.fromkeys(str(cell.seed) for cell in cells))
-    raise Refusal(f"No cell is {' '.join(choice)}. Write variant=… (one of {variants}) and seed=… (one of {seeds}).")
 
 
 def override_value(value: Any) -> str:

