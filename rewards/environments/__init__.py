@@ -12,7 +12,6 @@
 from evenkeel.rewards.environments.building import (
     build_environment,
     has_reward,
-    tools_of,
     trial_problem,
 )
 from evenkeel.rewards.environments.row_environment import RowEnvironment, by_turn
@@ -24,6 +23,5 @@ __all__ = [
     "build_environment",
     "by_turn",
     "has_reward",
-    "tools_of",
     "trial_problem",
 ]

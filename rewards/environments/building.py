@@ -80,11 +80,6 @@ def _tool(spec: PartSpec) -> tuple[Callable[..., Any], Host]:
     return target, Host(Function(target), _time_limit(TOOL_KIND, found))
 
 
-def tools_of(kind: type[RowEnvironment]) -> list[str]:
-    """The names of what a policy may call."""
-    return sorted(kind._tools)
-
-
 def has_reward(kind: type[RowEnvironment]) -> bool:
     """Whether an environment judges its rows."""
     return "get_reward" in kind._answers

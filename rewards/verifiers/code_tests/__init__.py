@@ -14,24 +14,6 @@ A program that cannot be cheated out of a verdict can still be a wrong one that 
 weak stay weak.
 """
 
-from evenkeel.rewards.verifiers.code_tests.formats import read_tests
-from evenkeel.rewards.verifiers.code_tests.kinds import (
-    Call,
-    FunctionCalls,
-    StdinCase,
-    StdinCases,
-    TestProgram,
-    UnusableTestsError,
-)
 from evenkeel.rewards.verifiers.code_tests.verifier import CodeTests
 
-__all__ = [
-    "Call",
-    "CodeTests",
-    "FunctionCalls",
-    "StdinCase",
-    "StdinCases",
-    "TestProgram",
-    "UnusableTestsError",
-    "read_tests",
-]
+__all__ = ["CodeTests"]

@@ -8,6 +8,7 @@ back by ``["callback", number, arguments, keywords]``, during which the other si
 """
 
 import builtins
+import operator
 import sys
 import types
 from collections.abc import Callable
@@ -83,7 +84,8 @@ class _Objects:
             return encode(["value", value, changed], self._referred)
         plain: dict[str, Callable[..., Any]] = {
             "getattr": getattr, "setattr": setattr, "delattr": delattr, "isinstance": isinstance, "bool": bool,
-            "issubclass": issubclass, "value": lambda value: value,
+            "issubclass": issubclass, "value": lambda value: value, "__iter__": iter, "__str__": str, "__repr__": repr,
+            "__contains__": operator.contains,
         }  # fmt: skip
         value = plain[operation](subject, *arguments) if operation in plain else _special(operation, subject, arguments)
         return encode(["value", value, []], self._referred)
@@ -134,19 +136,9 @@ def _raise(names: list[str], text: str, _: Any) -> Any:
 
 def _special(operation: str, subject: Any, arguments: list[Any]) -> Any:
     """``operation`` is the name of a special method, looked up on the class as Python does."""
-    if operation == "__iter__":
-        return iter(subject)
-    if operation == "__str__":
-        return str(subject)
-    if operation == "__repr__":
-        return repr(subject)
-    if operation == "__contains__":
-        return arguments[0] in subject
     method = getattr(type(subject), operation, None)
+    if method is None and len(arguments) == 1:
+        return NotImplemented
     if method is None:
-        return NotImplemented if len(arguments) == 1 else _missing(operation, subject)
+        raise TypeError(f"{type(subject).__name__!r} object has no {operation}")
     return method(subject, *arguments)
-
-
-def _missing(operation: str, subject: Any) -> Any:
-    raise TypeError(f"{type(subject).__name__!r} object has no {operation}")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards.verifier import Verdict
-from evenkeel.rewards.verifiers.code_tests import Call, CodeTests, FunctionCalls, StdinCase, StdinCases
+from evenkeel.rewards.verifiers.code_tests import CodeTests
+from evenkeel.rewards.verifiers.code_tests.kinds import Call, FunctionCalls, StdinCase, StdinCases
 from evenkeel.rewards.verifiers.code_tests.verifier import limited
 
 ADD = "def add(a, b):\n    return a + b"
