@@ -1,7 +1,7 @@
 """As much of pytest as tests of single functions use, for a process in which pytest need not be installed.
 
-``raises``, ``approx``, ``fail``, ``param``, ``fixture`` (functions, also generators, without parameters) and ``mark``
-(``parametrize``; marks that skip or expect a failure are not supported, others do nothing).
+``raises``, ``approx``, ``fail``, ``param`` and ``mark`` (``parametrize``; marks that skip or expect a failure are not
+supported, others do nothing).
 """
 
 import functools
@@ -14,7 +14,7 @@ from typing import Any
 
 from evenkeel.rewards.verifiers.code_tests.inside.remote import NotSupportedError, Remote, plain_value
 
-NAMES = ("approx", "fail", "fixture", "main", "mark", "param", "raises")
+NAMES = ("approx", "fail", "main", "mark", "param", "raises")
 Test = tuple[str, Callable[[], Any]]
 
 
@@ -29,14 +29,14 @@ def collected(names: Mapping[str, Any]) -> list[Test]:
     """The tests among ``names``, one for every set of parameters, in their order.
 
     Raises:
-        NotSupportedError: a test takes a fixture that is not defined beside it.
+        NotSupportedError: a test takes a fixture.
     """
     tests: list[Test] = []
     for name, value in list(names.items()):
         if name.startswith("test") and isinstance(value, types.FunctionType):
-            tests += _variants(name, value, value, names)
+            tests += _variants(name, value, value)
         elif isinstance(value, type) and (name.startswith("Test") or _is_unit_test(value)):
-            tests += _of_class(name, value, names)
+            tests += _of_class(name, value)
     return tests
 
 
@@ -127,16 +127,6 @@ def param(*values: Any, **_: Any) -> Any:
     return _Parameters(values)
 
 
-def fixture(function: Any = None, **options: Any) -> Any:
-    """A function whose result a test receives by its name."""
-    if options.get("params") or options.get("autouse") or options.get("name"):
-        raise NotSupportedError("a fixture with params, autouse or a name")
-    if function is None:
-        return fixture
-    function.is_fixture = True
-    return function
-
-
 class _Parameters(tuple[Any, ...]):
     pass
 
@@ -178,11 +168,11 @@ def _is_a(error: BaseException, expected: Any) -> bool:
     return isinstance(error, expected)
 
 
-def _of_class(name: str, kind: type, names: Mapping[str, Any]) -> Iterator[Test]:
+def _of_class(name: str, kind: type) -> Iterator[Test]:
     for method_name, method in list(vars(kind).items()):
         if method_name.startswith("test") and isinstance(method, types.FunctionType):
             own = functools.partial(_on_new_object, kind, method_name)
-            yield from _variants(f"{name}.{method_name}", method, own, {**names, **vars(kind)})
+            yield from _variants(f"{name}.{method_name}", method, own)
 
 
 def _is_unit_test(kind: type) -> bool:
@@ -199,34 +189,13 @@ def _on_new_object(kind: type, name: str, **arguments: Any) -> None:
     getattr(instance, name)(**arguments)
 
 
-def _variants(name: str, function: Any, call: Callable[..., Any], names: Mapping[str, Any]) -> Iterator[Test]:
+def _variants(name: str, function: Any, call: Callable[..., Any]) -> Iterator[Test]:
     if inspect.iscoroutinefunction(function):
         raise NotSupportedError(f"{name} is asynchronous")
     parameters = getattr(function, "parameters", [])
-    declared = {key: None for part in parameters for row in part for key in row}
-    _arguments(function, declared, names, only_check=True)
+    declared = {key for part in parameters for row in part for key in row} | {"self"}
+    for key, parameter in inspect.signature(function).parameters.items():
+        if key not in declared and parameter.default is parameter.empty:
+            raise NotSupportedError(f"the fixture {key}")
     for row in itertools.product(*parameters):
-        given = {key: value for part in row for key, value in part.items()}
-        yield name, functools.partial(_run, function, call, given, names)
-
-
-def _run(function: Any, call: Callable[..., Any], given: Mapping[str, Any], names: Mapping[str, Any]) -> None:
-    call(**_arguments(function, given, names))
-
-
-def _arguments(
-    function: Any, given: Mapping[str, Any], names: Mapping[str, Any], *, only_check: bool = False
-) -> dict[str, Any]:
-    """What ``function`` is called with: its parameters, and the values of the fixtures that it names."""
-    arguments = dict(given)
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name == "self" or name in arguments or parameter.default is not parameter.empty:
-            continue
-        made: Any = names.get(name)
-        if made is None or not getattr(made, "is_fixture", False):
-            raise NotSupportedError(f"the fixture {name}")
-        inner = _arguments(made, {}, names, only_check=only_check)
-        if not only_check:
-            value = made(**inner)
-            arguments[name] = next(value) if inspect.isgenerator(value) else value
-    return arguments
+        yield name, functools.partial(call, **{key: value for part in row for key, value in part.items()})

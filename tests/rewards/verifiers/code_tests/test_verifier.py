@@ -134,23 +134,14 @@ import pytest
 from solution import Account, Empty, total
 
 
-@pytest.fixture
-def account():
-    return Account(5)
-
-
-@pytest.fixture
-def rich(account):
+def test_account():
+    account = Account(5)
     account.add(100)
-    yield account
+    assert account.balance == 105
 
 
-def test_fixture(account, rich):
-    assert rich.balance == 105
-    assert account.balance == 5
-
-
-def test_own_exception(account):
+def test_own_exception():
+    account = Account(5)
     with pytest.raises(Empty, match="only 5") as caught:
         account.take(10)
     assert "only" in str(caught.value)
