@@ -1,36 +1,30 @@
 """That exactly the sampled tokens are trained is seen in a run's first batches, and errors of the mask are caught."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import trl
 from datasets import Dataset
-from transformers import Qwen3Config, Qwen3ForCausalLM
-from trl import GRPOConfig, GRPOTrainer
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from trl import GRPOConfig
+from trl.chat_template_utils import add_response_schema
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.guards import FaultError
 from evenkeel.trainer.step.options import Speed
 from evenkeel.trainer.step.provenance import Turn, conversations
-from tests.trainer.step.scripted_policy import LIMIT, Scripted, byte_tokenizer, rollout, scripted_trainer
 
 METRIC = "environment/provenance"
+MARKS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
 
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
-
-
-@pytest.fixture
-def trainer(tmp_path: Path) -> Scripted:
-    return scripted_trainer(tmp_path)
-
-
-# The turns of a row
 
 
 def test_turns_are_told_apart_in_a_group_that_begins_alike():
@@ -41,139 +35,22 @@ def test_turns_are_told_apart_in_a_group_that_begins_alike():
     assert [turn.written for turn in second] == [[5], [6]]
 
 
-# Errors of the mask, planted in TRL's loop. Each changes all conversations of several turns
-
-
-def of_the_loop(trainer: Scripted, change: Callable[[Scripted, list[int], list[int]], tuple[Any, Any]]) -> None:
-    """``change``: ids and mask of a completion → what the loop returns in their place."""
-    loop = trainer._tool_call_loop
-
-    def changed(*arguments: Any) -> Any:
-        masks, completions, ids, *rest = loop(*arguments)
-        pairs = [change(trainer, *pair) if 0 in pair[1] else pair for pair in zip(ids, masks, strict=True)]
-        return [mask for _, mask in pairs], completions, [ids for ids, _ in pairs], *rest
-
-    vars(trainer)["_tool_call_loop"] = changed
-
-
-def shifted(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
-    return ids, [1, *mask[:-1]]
-
-
-def one_left_out(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
-    return ids, [*mask[:2], 0, *mask[3:]]
-
-
-def header_trained(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
-    """The last token of what the template puts before the next turn."""
-    return ids, [int(one or after) for one, after in zip(mask, [*mask[1:], mask[-1]], strict=True)]
-
-
-def from_text(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
-    made = trainer._tokenizer(trainer._tokenizer.decode(ids))["input_ids"]
-    return made, (mask + [1] * len(made))[: len(made)]
-
-
-MUTANTS = (shifted, one_left_out, header_trained, from_text)
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
-def test_planted_errors_of_the_mask_end_the_run(trainer: Scripted, mutant: Any):
-    of_the_loop(trainer, mutant)
-    with pytest.raises(FaultError, match=r"The first is row \d+, token \d+ of") as caught:
-        rollout(trainer)
-    row, place = map(int, re.findall(r"row (\d+), token (\d+)", str(caught.value))[0])
-    said = trainer.conversations[row]
-    first = len(said.written[0])  # tokens of the first turn, after which the template's begin
-    header = len(said.shown[1]) - len(said.shown[0]) - 1
-    expected = {one_left_out: 2, header_trained: header}
-    if mutant is from_text:
-        assert place < LIMIT
-    else:
-        assert place == expected.get(mutant, first)
-    assert METRIC not in trainer._metrics["train"]
-
-
-def test_rows_that_change_places_end_the_run(trainer: Scripted):
-    loop = trainer._tool_call_loop
-
-    def changed(*arguments: Any) -> Any:
-        masks, completions, ids, *rest = loop(*arguments)
-        return masks[::-1], completions[::-1], ids[::-1], *rest
-
-    vars(trainer)["_tool_call_loop"] = changed
-    with pytest.raises(FaultError, match="of 20 completions of rank 0 would not be trained as sampled"):
-        rollout(trainer)
-
-
-# What is not an error
-
-
-def test_two_batches_are_checked_and_no_more(trainer: Scripted):
-    for _ in range(2):
-        assert "sampled" in rollout(trainer)
-    of_the_loop(trainer, shifted)
-    assert "sampled" not in rollout(trainer)
-    assert trainer._metrics["train"][METRIC] == [1.0, 1.0]
-
-
-def test_completions_that_are_cut_off_may_be_left_out(tmp_path: Path):
-    trainer = scripted_trainer(tmp_path, mask_truncated_completions=True)
-    batch = rollout(trainer)
-    assert 0 < (batch["completion_mask"].sum(1) == 0).sum() < 20
-    assert trainer._metrics["train"][METRIC] == [1.0]
-    of_the_loop(trainer, one_left_out)
-    with pytest.raises(FaultError, match="of 20 completions"):
-        rollout(trainer)
-
-
-# The gradient of the loss with respect to each token's log-probability
-
-
-def gradient_of(trainer: Scripted, batch: dict[str, Any]) -> torch.Tensor:
-    read: list[torch.Tensor] = []
-    write = trainer.parts.loss.write_advantages
-
-    def watched(logps: torch.Tensor, entropies: Any) -> None:
-        logps.register_hook(read.append)
-        write(logps, entropies)
-
-    trainer.parts.loss.write_advantages = watched
-    trainer.current_gradient_accumulation_steps = 1
-    trainer._compute_loss(trainer.model, batch).backward()
-    (gradient,) = read
-    return gradient
-
-
-LOSSES = ({"loss_type": "grpo"}, {"loss_type": "dapo"}, {"loss_type": "cispo", "epsilon_high": 5.0})
-
-
-@pytest.mark.parametrize("settings", LOSSES, ids=lambda settings: settings["loss_type"])
-def test_what_was_written_has_a_gradient_and_what_was_inserted_exactly_none(tmp_path: Path, settings: dict[str, Any]):
-    trainer = scripted_trainer(tmp_path, **settings)
-    gradient = gradient_of(trainer, rollout(trainer))
-    for row, said in enumerate(trainer.conversations):
-        marks: list[bool] = []
-        for shown, written in zip(said.shown, said.written, strict=True):
-            marks += [False] * (len(shown) - len(said.shown[0]) - len(marks)) + [True] * len(written)
-        marks = (marks[:LIMIT] + [False] * LIMIT)[: gradient.shape[1]]
-        assert (gradient[row] != 0).tolist() == marks
-    trainer.parts.provenance.finish_step()
-
-
-def test_a_loss_that_reads_no_mask_ends_the_run(trainer: Scripted, monkeypatch: pytest.MonkeyPatch):
-    loss = GRPOTrainer._compute_loss
-
-    def changed(self: Any, model: Any, inputs: dict[str, Any]) -> Any:
-        return loss(self, model, {name: value for name, value in inputs.items() if name != "tool_mask"})
-
-    monkeypatch.setattr(GRPOTrainer, "_compute_loss", changed)
-    gradient_of(trainer, rollout(trainer))
-    with pytest.raises(FaultError, match=r"gradient -?0\.\d+ at a token that it did not write: token"):
-        trainer.parts.provenance.finish_step()
-
-
 # Whole trainings, in which a model writes
+
+
+def byte_tokenizer() -> PreTrainedTokenizerFast:
+    """Bytes and Qwen2.5's marks, with TRL's template and its parser of calls."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    words = Tokenizer(models.BPE({character: index for index, character in enumerate(alphabet)}, []))
+    words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    words.decoder = decoders.ByteLevel()
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=words, eos_token="<|im_end|>", pad_token="<pad>", padding_side="left"
+    )
+    made.add_tokens([*MARKS])
+    made.chat_template = (Path(trl.__file__).parent / "chat_templates/qwen2_5.jinja").read_text(encoding="utf-8")
+    add_response_schema(made)
+    return made
 
 
 CALL = '\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n'
@@ -264,6 +141,59 @@ def test_a_run_logs_the_share_of_its_first_batches(way: str, tmp_path: Path):
     assert [entry[METRIC] for entry in log if METRIC in entry] == [1.0, 1.0]
 
 
+# Errors of the mask, planted in TRL's loop
+
+
+def shifted(ids: list[int], mask: list[int]) -> Any:
+    return ids, [1, *mask[:-1]]
+
+
+def one_left_out(ids: list[int], mask: list[int]) -> Any:
+    return ids, [*mask[:2], 0, *mask[3:]]
+
+
+def header_trained(ids: list[int], mask: list[int]) -> Any:
+    """The last token of what the template puts before the next turn."""
+    return ids, [int(one or after) for one, after in zip(mask, [*mask[1:], mask[-1]], strict=True)]
+
+
+def other_token(ids: list[int], mask: list[int]) -> Any:
+    return [*ids[:2], ids[2] + 1, *ids[3:]], mask
+
+
+def of_the_loop(change: Callable[[list[int], list[int]], tuple[Any, Any]]) -> type[RLVRTrainer]:
+    """``change``: ids and mask of a completion of several turns → what the loop returns in their place."""
+
+    class Changed(RLVRTrainer):
+        def _tool_call_loop(self, *arguments: Any) -> Any:
+            masks, completions, ids, *rest = super()._tool_call_loop(*arguments)
+            pairs = [change(*pair) if 0 in pair[1] else pair for pair in zip(ids, masks, strict=True)]
+            return [mask for _, mask in pairs], completions, [ids for ids, _ in pairs], *rest
+
+    return Changed
+
+
+@pytest.mark.parametrize(
+    "change", [shifted, one_left_out, header_trained, other_token], ids=lambda change: change.__name__
+)
+def test_planted_errors_of_the_mask_end_the_run(tmp_path: Path, change: Any):
+    save_calling_policy(tmp_path)
+    with pytest.raises(FaultError, match=r"The first is row \d+, token \d+ of") as raised:
+        trained(tmp_path, {}, of_the_loop(change), max_steps=1)
+    if change in (one_left_out, other_token):
+        assert "token 2 of the completion" in str(raised.value)
+
+
+def test_completions_that_are_cut_off_may_be_left_out(tmp_path: Path):
+    save_calling_policy(tmp_path)
+    settings = {"mask_truncated_completions": True, "max_completion_length": 90, "max_steps": 1}
+    (entry,) = trained(tmp_path, {}, **settings)
+    assert entry["completions/clipped_ratio"] > 0
+    assert entry[METRIC] == 1.0
+    with pytest.raises(FaultError, match="of 8 completions"):
+        trained(tmp_path, {}, of_the_loop(one_left_out), **{**settings, "max_completion_length": 120})
+
+
 # Errors behind the rollout batch's mask, planted in the loss of whole trainings
 
 
@@ -300,6 +230,11 @@ class OnePlaceOff(Altered):
         return logps.roll(1, 1), *rest
 
 
+class NoMask(Altered):
+    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in inputs.items() if name != "tool_mask"}
+
+
 class OtherTemperature(Altered):
     def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
         logps, *rest = super()._get_per_token_logps_and_entropies(*positional, **keywords)
@@ -309,6 +244,7 @@ class OtherTemperature(Altered):
 UNTRAINED = r"gradient -?0 at a token with an advantage, that the policy wrote: token \d+ of row"
 UNLIKE = r"does not see conversations as the policy did: \d+ of \d+ log-probabilities differ by more than"
 IN_THE_LOSS = {
+    NoMask: r"gradient -?0\.\d+ at a token that it did not write: token",
     LaterTurnsLeftOut: UNTRAINED,
     LaterTurnsDetached: UNTRAINED,
     AnswersHidden: UNLIKE,
