@@ -75,7 +75,7 @@ MUTANTS: dict[str, Mutant] = {
         "evenkeel.trainer.step.metrics:_add_contributions", ", device=groups.device)", ")", "default"
     ),
     "weights of rewards, refusal": Mutant(
-        "evenkeel.trainer.step.judging:Judging.refuse_unusable",
+        "evenkeel.trainer.step.advantages:Judging.refuse_unusable",
         "self.weights.to(rewards_per_function.device)",
         "self.weights",
         "default",
@@ -91,8 +91,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "keys of common random numbers": Mutant(
         "evenkeel.trainer.step.generation:CommonRandomNumbers.draw",
-        "(mine, device=self.samples.ranks.device)",
-        "(mine)",
+        ", device=self.samples.ranks.device)",
+        ")",
         "common random numbers",
     ),
     "words of keyed noise": Mutant(

@@ -32,7 +32,7 @@ from evenkeel.trainer.run.environments import (
 )
 from evenkeel.trainer.run.processes import print_line
 from evenkeel.trainer.run.tokenizer import load_tokenizer
-from evenkeel.trainer.step.compatibility import SWITCHES, divides_over_ranks
+from evenkeel.trainer.step.choices import SWITCHES, divides_over_ranks
 from evenkeel.trainer.step.options import Speed
 
 

@@ -23,7 +23,7 @@ from trl.trainer.utils import split_pixel_values_by_grid, split_tensor_dict, uns
 
 from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.algorithms.strategies import Strategies
-from evenkeel.trainer.step.compatibility import divides_over_ranks, drops
+from evenkeel.trainer.step.choices import divides_over_ranks, drops
 from evenkeel.trainer.step.packing import Packing, Sharing, packing, pays, planned_cuts, prompt_numbers, work_of
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.setup import Batch, Position, Setup, random_streams_kept

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.strategies import Strategies
-from evenkeel.trainer.step.compatibility import Settings
+from evenkeel.trainer.step.choices import Settings
 from evenkeel.trainer.step.options import Schedule
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Setup:
 
     Attributes:
         settings: the run's; what it asks of the model is in ``settings.loaded``.
-        choices: what of `compatibility.SWITCHES` is taken.
+        choices: what of `choices.SWITCHES` is taken.
         tokenizer: of the policy.
         decode: tokens of completions → their texts.
         ends: tokens that a completion which was not cut off ends with.

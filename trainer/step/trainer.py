@@ -27,14 +27,13 @@ from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.evaluation.result import EvaluationResult
-from evenkeel.trainer.step import checkpoint, compatibility, generation
-from evenkeel.trainer.step.advantages import Advantages
+from evenkeel.trainer.step import checkpoint, choices, compatibility, generation
+from evenkeel.trainer.step.advantages import Advantages, Judging
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint, LogState, optimizer_settings, set_optimizer
-from evenkeel.trainer.step.compatibility import Loaded, Option, Settings, rope_type
+from evenkeel.trainer.step.choices import Loaded, Option, Settings, rope_type
 from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, engine_kept_awake
 from evenkeel.trainer.step.guards import FaultGuard, full_disk_explained, memory_errors_explained
-from evenkeel.trainer.step.judging import Judging
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.microbatches import GradientComparison, Microbatches, PlannedCut, compared_gradients
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
@@ -699,7 +698,7 @@ def setup_of(
     compatibility.refuse(settings, "environments", "model")
     return Setup(
         settings,
-        {option: is_taken(settings, ranks, option) for option in compatibility.SWITCHES},
+        {option: is_taken(settings, ranks, option) for option in choices.SWITCHES},
         ranks,
         trainer._tokenizer,
         partial(trainer.processing_class.batch_decode, skip_special_tokens=True),
@@ -719,7 +718,7 @@ def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
     turn_columns = [kind.turn_columns for kind in environments if hasattr(kind, "turn_columns")]  # of a run file's
     columns = getattr(trainer.train_dataset, "column_names", None) or ()
     varies = None
-    if any(compatibility.drops(module) for module in trainer.model.modules()):
+    if any(choices.drops(module) for module in trainer.model.modules()):
         varies = "the model has dropout, of which each pass draws its own"
     elif getattr(config, "router_jitter_noise", 0.0):
         varies = "the router of the model's experts is noisy (router_jitter_noise)"
@@ -756,7 +755,7 @@ def is_taken(settings: Settings, ranks: Ranks, option: Option) -> bool:
     if option == "skip_old_logps":
         wanted = wanted and settings.corrects_engine and settings.is_on_policy
         wanted = wanted and (asked is True or speed.microbatches == "planned")
-    problems = compatibility.problems_of(settings, option) if wanted else []
+    problems = choices.problems_of(settings, option) if wanted else []
     if problems and asked is not None:
         ranks.warn(f"{option} stays TRL's: {'; '.join(problems)}.")
     return wanted and not problems

@@ -7,7 +7,7 @@ import torch
 from accelerate import Accelerator
 
 from evenkeel.trainer.algorithms.strategies import Strategies, build_strategies
-from evenkeel.trainer.step.compatibility import SWITCHES, Settings
+from evenkeel.trainer.step.choices import SWITCHES, Settings
 from evenkeel.trainer.step.setup import Ranks, Setup
 
 END = frozenset({1})

@@ -8,7 +8,8 @@ import pytest
 from trl import GRPOConfig
 
 from evenkeel.trainer.algorithms.strategies import build_strategies
-from evenkeel.trainer.step.compatibility import RULES, Settings
+from evenkeel.trainer.step.choices import Settings
+from evenkeel.trainer.step.compatibility import RULES
 
 SEQUENCE = {"importance_sampling_level": "sequence"}
 TWO_STEPS = {"steps_per_generation": 2, "gradient_accumulation_steps": 1}

@@ -18,7 +18,7 @@ from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.evaluation import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.step.advantages import Advantages
-from evenkeel.trainer.step.compatibility import Loaded
+from evenkeel.trainer.step.choices import Loaded
 from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut

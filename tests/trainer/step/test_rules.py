@@ -9,7 +9,8 @@ from trl import GRPOConfig
 
 from evenkeel.errors import Rule
 from evenkeel.trainer.algorithms.strategies import build_strategies
-from evenkeel.trainer.step.compatibility import RULES, Loaded, Option, Settings, problems_of
+from evenkeel.trainer.step.choices import Loaded, Option, Settings, problems_of
+from evenkeel.trainer.step.compatibility import RULES
 from evenkeel.trainer.step.options import Speed
 
 COMMON, STALE = Speed(generation=None, common_random_numbers=True), Speed(staleness=2)

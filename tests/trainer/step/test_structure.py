@@ -13,7 +13,7 @@ from evenkeel.rewards import RewardFunction, build_verifier
 from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import Decoding
-from evenkeel.trainer.step import compatibility
+from evenkeel.trainer.step import choices
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from tests.trainer.training import PROMPTS
 
@@ -75,7 +75,7 @@ def test_no_part_reaches_the_trainer(everything: RLVRTrainer):
     found = reached(everything.parts)
     assert len(found) > 100
     assert id(everything) not in found, found[id(everything)][1]
-    assert any(isinstance(value, compatibility.Strategies) for value, _ in found.values())
+    assert any(isinstance(value, choices.Strategies) for value, _ in found.values())
 
 
 def test_the_walk_finds_a_trainer_that_is_hidden(everything: RLVRTrainer):
