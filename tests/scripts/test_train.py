@@ -139,7 +139,7 @@ def test_a_resumed_run_takes_what_it_took_when_it_began(run_file: Path, tmp_path
     monkeypatch.setattr(training, "run_trainer", lambda trainer, *_, **__: made.append(trainer) or 0)
     assert main([str(run_file), "--resume", "auto"]) == 0
     assert (made[0].parts.microbatches.planner, made[0].parts.choices["generation"]) == (None, False)
-    assert "compact: True → False" in capsys.readouterr().out
+    assert "choices.generation: True → False" in capsys.readouterr().out
 
 
 def test_a_run_stopped_behind_its_last_checkpoint_gets_its_summary_and_no_step_more(

@@ -61,8 +61,10 @@ def report(trainer: Any, config: RunConfig, run: Path) -> None:
         if value is not None:
             print(f"  held-out accuracy {label:<6}  {value:.3f}   ({count} rows)")
     where = shlex.quote(str(run))
-    print(f"  written to {run}: {SUMMARY_TEXT}, {REWARD_CURVE}")
-    print(f"Next: evenkeel report {where}, evenkeel rollouts {where}, evenkeel export {where} --to …", flush=True)
+    print(f"  written to {run}: {SUMMARY_TEXT}, {REWARD_CURVE}. Next:")
+    to = shlex.quote(f"exported/{config.name}")
+    for command in (f"rollouts {where}", f"export {where} --to {to}", f"report {where}"):
+        print(f"  evenkeel {command}", flush=True)
 
 
 def _summary(

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from evenkeel.trainer.run.record.rollouts import RolloutFiles
+from evenkeel.trainer.run.record.rollouts import begin_rollouts, rollout_file, write_rollouts
 
 ROW: dict[str, list[Any]] = {
     "batch": [3],
@@ -22,11 +22,10 @@ def test_an_interrupted_run_leaves_the_files_of_one_that_was_not(tmp_path: Path)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     for folder, parts in ((whole, [range(7)]), (cut, [range(5), range(3, 7)])):
         for part in parts:
-            files = RolloutFiles(folder, rank=0)
-            files.start(part[0])
+            begin_rollouts(folder, part[0], 0)
             for number in part:
-                files.write(number, {**ROW, "step": [number]})
-    RolloutFiles(cut, rank=1).start(0)
+                write_rollouts(rollout_file(folder, number, 0), {**ROW, "step": [number]})
+    begin_rollouts(cut, 0, rank=1)
     assert {path.name: path.read_bytes() for path in cut.iterdir()} == {
         path.name: path.read_bytes() for path in whole.iterdir()
     }

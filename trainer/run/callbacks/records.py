@@ -10,7 +10,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from evenkeel.trainer.run.config.schema import LoggingSection
 from evenkeel.trainer.run.record.files import ROLLOUTS
-from evenkeel.trainer.run.record.rollouts import RolloutFiles
+from evenkeel.trainer.run.record.rollouts import begin_rollouts, rollout_file, write_rollouts
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES
 
@@ -51,21 +51,20 @@ class MetricsFile(TrainerCallback):
 
 
 class Rollouts(TrainerCallback):
-    """Has the trainer's rollout batches written under ``<run>/rollouts``; see `RolloutFiles`.
+    """Has the trainer's rollout batches written under ``<run>/rollouts``.
 
     On a resume, batches after the checkpoint are dropped, for they are generated again: each is there once, and the
     files become those of a run without an interruption.
     """
 
     def __init__(self, trainer: Any, run: Path, logging: LoggingSection) -> None:
-        self.trainer, self.per_batch = trainer, logging.rollouts
-        self.files = RolloutFiles(run / ROLLOUTS, trainer.args.process_index)
+        self.trainer, self.per_batch, self.folder = trainer, logging.rollouts, run / ROLLOUTS
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        parts = self.trainer.parts
-        self.files.start(max(parts.checkpoint.counts[ROLLOUT_BATCHES], parts.lag.first_unwritten))
+        parts, rank = self.trainer.parts, args.process_index
+        begin_rollouts(self.folder, max(parts.checkpoint.counts[ROLLOUT_BATCHES], parts.lag.first_unwritten), rank)
         parts.recorder.rows_per_batch = None if self.per_batch == "all" else self.per_batch
-        parts.recorder.sink = self.files.write
+        parts.recorder.sink = lambda number, columns: write_rollouts(rollout_file(self.folder, number, rank), columns)
 
 
 class WandbRunConfig(TrainerCallback):

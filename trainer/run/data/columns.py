@@ -1,6 +1,6 @@
 """The columns of a table as prompts and references, exactly as the source holds them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from string import Formatter
 from typing import Any
 
@@ -29,16 +29,21 @@ def column_of(table: Table, path: str, label: str) -> list[Any]:
 
 
 def prompts_of(table: Table, prompt: str, label: str) -> list[Any]:
-    """The column ``prompt``, or the text ``prompt`` filled with the ``{column}`` in it."""
+    """The column ``prompt``, or the text ``prompt`` once for each row, with its values in place of each ``{column}``.
+
+    The items of a list stand on lines of their own, an empty value leaves nothing; ``{{`` stands for a brace.
+    """
     if "{" not in prompt:
         return column_of(table, prompt, label)
     try:
-        names = template_columns(prompt)
+        parts = [(text, name) for text, name, *_ in Formatter().parse(prompt)]
     except ValueError as error:
-        raise Refusal(
-            f"{label}: columns.prompt has {error}. A brace that stands for itself is written twice."
-        ) from None
-    return filled_prompts(prompt, {name: column_of(table, name, label) for name in names})
+        raise Refusal(f"{label}: columns.prompt: {error}. A literal brace is written twice.") from None
+    columns = {name: column_of(table, name, label) for _, name in parts if name is not None}
+    return [
+        "".join(text + ("" if name is None else _written(columns[name][row])) for text, name in parts)
+        for row in range(len(next(iter(table.values()))))
+    ]
 
 
 def references_of(table: Table, wanted: str | list[str] | dict[str, str], label: str) -> list[Any]:
@@ -58,33 +63,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
-
-
-def template_columns(template: str) -> list[str]:
-    """The columns that ``template`` names, in their order; dots step into structs.
-
-    Raises:
-        ValueError: braces that do not pair up, or no column between them.
-    """
-    try:
-        names = [name for _, name, *_ in Formatter().parse(template) if name is not None]
-    except ValueError as error:
-        raise ValueError(f"braces that do not pair up ({error})") from None
-    if not names or not all(names):
-        raise ValueError("no column between its braces")
-    return list(dict.fromkeys(names))
-
-
-def filled_prompts(template: str, columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """``template`` once for each row, with its values in the columns' places.
-
-    The items of a list stand on lines of their own, an empty value leaves nothing; ``{{`` stands for a brace.
-    """
-    parts = [(text, name) for text, name, *_ in Formatter().parse(template)]
-    rows = range(len(next(iter(columns.values()), ())))
-    return [
-        "".join(text + ("" if name is None else _written(columns[name][row])) for text, name in parts) for row in rows
-    ]
 
 
 def _written(value: Any) -> str:

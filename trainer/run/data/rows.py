@@ -29,7 +29,7 @@ def load_rows(
     """The rows of all ``sources`` one after another, in their order; training shuffles them.
 
     A text prompt becomes one user message; messages stay as they are. ``columns.prompt`` may be text with ``{column}``
-    in it (`filled_prompts`). ``system_prompt`` is put first. Files are read by their extension; a folder must
+    in it (`prompts_of`). ``system_prompt`` is put first. Files are read by their extension; a folder must
     come from ``save_to_disk``; everything else is taken for a hub id. Without ``source.columns`` the columns must
     already be called ``prompt`` and ``reference``. A source with a ``task`` gives its rows that task in a column
     ``task``; ``columns.group`` becomes a text column ``group``, each of ``columns.environment`` a column of that name.

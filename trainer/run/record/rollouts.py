@@ -38,22 +38,17 @@ _TYPES = {
 (``<function>/answer``, ``/reason``) text."""
 
 
-class RolloutFiles:
-    """Writes this rank's rows of rollout batches as ``batch-<number>-rank-<rank>.parquet`` into ``folder``."""
+def rollout_file(folder: Path, number: int, rank: int) -> Path:
+    """The file of a rank's rows of rollout batch ``number``."""
+    return folder / f"batch-{number:06d}-rank-{rank}.parquet"
 
-    def __init__(self, folder: Path, rank: int) -> None:
-        self.folder, self.rank = folder, rank
 
-    def start(self, number: int) -> None:
-        """Begin with batch ``number``: what an interrupted attempt wrote from it on is deleted."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for written, rank, path in written_files(self.folder):
-            if rank == self.rank and written >= number:
-                path.unlink()
-
-    def write(self, number: int, columns: Columns) -> None:
-        """Keep this rank's rows of batch ``number``."""
-        write_rollouts(self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet", columns)
+def begin_rollouts(folder: Path, number: int, rank: int) -> None:
+    """Make ``folder`` ready for batch ``number``: what an interrupted attempt wrote from it on is deleted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for written, by, path in written_files(folder):
+        if by == rank and written >= number:
+            path.unlink()
 
 
 def written_files(folder: Path) -> Iterator[tuple[int, int, Path]]:
@@ -93,7 +88,7 @@ def _type_of(name: str) -> Any:
 
 @dataclass(frozen=True)
 class RecordedRollouts:
-    """The rollouts that a run kept, one rollout batch in memory at a time; see `RolloutFiles`.
+    """The rollouts that a run kept, one rollout batch in memory at a time.
 
     Attributes:
         first_step, last_step: only batches that were generated at these optimizer steps; ``None`` = all.
