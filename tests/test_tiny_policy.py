@@ -41,15 +41,6 @@ def test_loads_in_float32(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_three_uses_share_no_question(name: str, task: Task) -> None:
-    held_out = {puzzle.question for several in task.held_out.values() for puzzle in several}
-    pool, warm_up = ({puzzle.question for puzzle in puzzles} for puzzles in (task.pool, task.warm_up))
-    assert not held_out & pool
-    assert not warm_up & (held_out | pool)
-    assert len(pool) == task.pool_size * len(task.puzzles)
-
-
-@pytest.mark.slow
 def test_sampled_it_leaves_something_to_learn(name: str, task: Task) -> None:
     tokenizer = AutoTokenizer.from_pretrained(FOLDERS / name)
     model = AutoModelForCausalLM.from_pretrained(FOLDERS / name)

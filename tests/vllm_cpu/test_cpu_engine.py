@@ -1,6 +1,6 @@
 """TRL's two vLLM modes with the real engine, on a CPU; in the environment of scripts/vllm_cpu_environment.sh.
 
-The policy is the one of the quickstart, with an LM head of its own: the CPU engine keeps a copy of a tied one (tested).
+The policy is the one of the quickstart, with an LM head of its own: the CPU engine keeps a copy of a tied one.
 Seeds of rollouts are the engine's, so that a run is repeatable only as long as the server is not asked anything else.
 """
 
@@ -92,16 +92,15 @@ def agreements(found: dict[str, Any]) -> list[float]:
     return [entry["vllm/agreement_max"] for entry in found["history"] if "vllm/agreement_max" in entry]
 
 
-@pytest.mark.parametrize("strategies", [{}, {**AR, "skip_old_logps": True}], ids=["grpo", "ar"])
-def test_a_server_follows_the_policy(policy: Path, server: str, tmp_path: Path, strategies: dict[str, Any]):
-    found = result(tmp_path, {**served(policy, server), "strategies": strategies})
-    assert found["moved"] > 1e-3
+@pytest.mark.parametrize(
+    "wanted",
+    [{"strategies": {}}, {"strategies": {**AR, "skip_old_logps": True}}, {"lora": True}],
+    ids=["grpo", "ar", "lora"],
+)
+def test_a_server_follows_the_policy(policy: Path, server: str, tmp_path: Path, wanted: dict[str, Any]):
+    found = result(tmp_path, {**served(policy, server), **wanted})
+    assert "lora" in wanted or found["moved"] > 1e-3
     assert len(agreements(found)) == 2
-    assert max(agreements(found)) < 1e-4
-
-
-def test_adapters_are_merged_for_the_server(policy: Path, server: str, tmp_path: Path):
-    found = result(tmp_path, {**served(policy, server), "lora": True})
     assert max(agreements(found)) < 1e-4
 
 
@@ -114,14 +113,6 @@ def test_two_ranks_share_a_server(policy: Path, server: str, tmp_path: Path):
 @pytest.mark.parametrize(("fault", "lora"), [("stale", False), ("adapters", True), ("temperature", False)])
 def test_what_goes_wrong_with_a_server_is_found(policy: Path, server: str, tmp_path: Path, fault: str, lora: bool):
     found = result(tmp_path, {**served(policy, server), "lora": lora, "fault": fault})
-    assert DIFFERS in found["stopped"]
-
-
-def test_a_tied_head_stays_behind_in_the_cpu_engine_and_is_found(tmp_path: Path):
-    """No injection: the engine packs a copy of the head when it loads the model."""
-    with serving(TIED, tmp_path) as address:
-        found = result(tmp_path, served(TIED, address))
-    assert "at step 1 " in found["stopped"]
     assert DIFFERS in found["stopped"]
 
 
