@@ -15,7 +15,7 @@ from pathlib import Path
 
 from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.lab.gradients import bench, named_strategies
-from evenkeel.trainer.lab.gradients.sources import policy_of, recipe_of, recorded_batches, sampled_batches
+from evenkeel.trainer.lab.gradients.sources import recipe_of, recorded_batches, sampled_batches
 from evenkeel.trainer.lab.gradients.table import strategy_table
 from evenkeel.trainer.lab.reports.tables import markdown_table
 from evenkeel.trainer.run.config.shipped import named_path
@@ -26,6 +26,9 @@ from evenkeel.trainer.run.record.files import CONFIG
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 measured, 2 refused."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
     arguments = parser().parse_args(argv)
     source: Path = arguments.source
     is_run = source.is_dir()
@@ -34,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     config, args = experiment.config, experiment.args
     strategies, absent = named_strategies(arguments.strategies)
     batches = recorded_batches(source, arguments.batches) if is_run else sampled_batches(path, arguments.batches)
-    policy = policy_of(arguments.weights or config.model.name_or_path)
+    weights = arguments.weights or config.model.name_or_path
+    policy = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
     loss, longest = args.loss_type, args.max_completion_length
     found = bench(batches, policy, recipe_of(experiment), strategies, loss, longest)
     found.absent.update(absent)

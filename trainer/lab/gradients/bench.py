@@ -104,7 +104,7 @@ def bench(
             blocks[-1].add(coefficients, jacobian)
     groups = sum(block.groups for block in blocks)
     if groups < 2:
-        raise Refusal("There are fewer than two groups to replay, and the noise between prompts needs two.")
+        raise Refusal("There are fewer than two groups to replay.")
     moments = together(blocks).moments()
     return Bench(
         rows=_measured([named for named in asked if named.name not in absent], moments, blocks, quartiles),

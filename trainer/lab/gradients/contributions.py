@@ -104,10 +104,7 @@ def loss_scale(mask: Tensor, loss_type: str, longest: int) -> Tensor:
         return torch.full_like(lengths, 1 / float(mask.sum().clamp(min=1)))
     if loss_type in ("dr_grpo", "luspo"):
         return torch.full_like(lengths, 1 / (rows * (longest if loss_type == "dr_grpo" else 1)))
-    raise PartError(
-        f"trl.loss_type {loss_type!r} weighs a trajectory by more than its length, and is not replayed. Name another "
-        "loss: trl.loss_type=dapo."
-    )
+    raise PartError(f"trl.loss_type {loss_type!r} is not replayed. Write another, such as trl.loss_type=dapo.")
 
 
 def true_gradient(batch: ReplayedBatch) -> Tensor:

@@ -5,7 +5,6 @@ import io
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from evenkeel.trainer.lab.gradients.replay import Recipe, Row
 from evenkeel.trainer.lab.rollouts import RecordedRollouts
@@ -51,15 +50,3 @@ def sampled_batches(config_path: Path, batches: int) -> Iterator[list[Row]]:
             trainer.add_callback(Rollouts(trainer, Path(directory), experiment.config.logging))
             trainer.train()
         yield from recorded_batches(Path(directory), batches)
-
-
-def policy_of(weights: str) -> Any:
-    """A policy in float32, whose gradients are taken.
-
-    Raises:
-        OSError: there is none of that name.
-    """
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    return AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)

@@ -109,7 +109,7 @@ def _tables(
 
 def _headline(main: Comparison | None, runs: RecordedRuns) -> str:
     if main is None:
-        return "No held-out accuracy was recorded, so there is nothing to compare."
+        return "No held-out accuracy was recorded."
     if not runs.baseline:
         final, start = main.variants[0].final, main.variants[0].start
         seed = next(iter(main.variants[0].seeds))

@@ -16,13 +16,13 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
         for reason in dict.fromkeys(runs.unfinished.values())
     ]
     if not runs.baseline and not runs.all[0].summary:
-        notes.append("The run is not finished: it has no summary.json that can be read yet.")
+        notes.append("The run is not finished: it has no summary.json.")
     if begun := sorted({begun for run in runs.all if (begun := run.raw_config.get("branch_of"))}):
         notes.append(
             f"The runs begin in checkpoints of others ({', '.join(begun)}): differences hold given these parents."
         )
     if main is None:
-        return [*notes, "There is no held-out set on which every run was evaluated and some answer was scored."]
+        return [*notes, "No held-out set was evaluated by all runs and scored."]
     if main.left_out:
         notes.append(f"Left out, because no answer on {main.dataset} was scored: {', '.join(main.left_out)}.")
     return [
@@ -83,7 +83,7 @@ def _tests(runs: RecordedRuns, main: Comparison) -> Sequence[str]:
     """What unfinished cells and the number of comparisons mean for the verdicts."""
     notes = []
     if runs.unfinished and main.contrasts:
-        notes.append("Not all planned cells are finished: a verdict that is taken early errs in more than 5 %.")
+        notes.append("Not all planned cells are finished: an early verdict errs in more than 5 %.")
     if (number := len(main.contrasts)) < 2:
         return notes
     return [

@@ -124,7 +124,7 @@ def tuning_table(runs: RecordedRuns) -> Table | None:
     for name, choice in runs.tuning["chosen"].items():
         points = "; ".join(f"{point}: {number(mean)}" for point, mean in choice["accuracies"].items())
         rows.append((name, choice["point"], number(choice["accuracies"][choice["point"]]), points))
-    caption = "Mean accuracy on the tuning's own seeds and held-out rows, upwards biased for the best of several."
+    caption = "Mean accuracy on the tuning's own seeds and rows; that of the best is biased upwards."
     return table_of("Tuning", ("variant", "chosen", "accuracy while tuning", "all points"), rows, caption)
 
 
@@ -146,7 +146,7 @@ def tuning_sentence(runs: RecordedRuns) -> str:
     }
     if any(rates[variant] != rates.get(runs.baseline[variant], rates[variant]) for variant in compared):
         return "Not tuned: variants differ in learning rate."
-    return "Compared at a single learning rate: what is best for one variant may not be for another."
+    return "Compared at a single learning rate."
 
 
 def cell_table(runs: RecordedRuns, dataset: str, directory: Path) -> Table:

@@ -57,7 +57,7 @@ def paired_components(pairs: Sequence[tuple[Floats, Floats]]) -> DifferenceCompo
     """
     differences = [left - right for left, right in pairs if len(left) > 1]
     if not differences:
-        raise StatisticsError("It takes two pairs of seeds to see how much a difference varies between them.")
+        raise StatisticsError("It takes two pairs of seeds to see how much a difference varies.")
     of_seeds, rest, freedom = _pooled(differences)
     of_items = [(len(table) * float(table.mean(0).var(ddof=1)) - rest) / len(table) for table in differences]
     return DifferenceComponents(max(0.0, of_seeds), max(0.0, float(np.mean(of_items))), rest, freedom)
@@ -77,7 +77,7 @@ def unpaired_components(
     """
     several = [group for group in groups if len(group) > 1]
     if not several:
-        raise StatisticsError("It takes two seeds of one variant to see how much runs vary between them.")
+        raise StatisticsError("It takes two seeds of one variant to see how much runs vary.")
     of_seeds, rest, freedom = _pooled(several)
     of_items = [
         float((left.mean(0) - right.mean(0)).var(ddof=1)) - rest * (1 / len(left) + 1 / len(right))

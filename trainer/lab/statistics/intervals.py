@@ -98,8 +98,7 @@ def paired_difference(variant: ArrayLike, baseline: ArrayLike) -> Estimate:
     left, right = np.asarray(variant, float), np.asarray(baseline, float)
     if left.shape != right.shape:
         raise StatisticsError(
-            f"Paired arrays must have equal shapes (seeds, items), not {left.shape} and {right.shape}: a row is a seed "
-            "that both variants ran, a column an item that both answered. Keep what they have in common."
+            f"Paired arrays must have equal shapes (seeds, items), not {left.shape} and {right.shape}."
         )
     return mean_estimate(left - right)
 
@@ -109,8 +108,7 @@ def _complete(table: Floats) -> NDArray[np.bool_]:
     complete = ~np.isnan(table).any(0)
     if not len(table) or not complete.any():
         raise StatisticsError(
-            f"{len(table)} seeds × {table.shape[1]} items hold no item that every seed was judged on, so there is no "
-            "mean to take. Compare runs that were evaluated on the same rows, at the same steps."
+            f"{len(table)} seeds × {table.shape[1]} items hold no item that every seed was judged on."
         )
     return np.asarray(complete)
 

@@ -53,7 +53,7 @@ class Queue(Protocol):
         """End an attempt at once."""
 
 
-class LocalQueue:
+class LocalQueue(Queue):
     """Attempts as processes of this machine; each gets the GPUs of a free slot through CUDA_VISIBLE_DEVICES."""
 
     def __init__(self, folder: Path, slots: Sequence[Sequence[str]]) -> None:
@@ -105,7 +105,7 @@ class LocalQueue:
             signal_group(record["process_group"], signal.SIGKILL)
 
 
-class SlurmQueue:
+class SlurmQueue(Queue):
     """Attempts as SLURM jobs, found again by their name; ``squeue`` says which of them are left.
 
     Raises:
@@ -137,9 +137,6 @@ class SlurmQueue:
         self._listed_at = 0.0
         return {"job_id": job.job_id, "label": label}
 
-    def adopt(self, entry: dict[str, Any]) -> None:
-        """The queue itself remembers it."""
-
     def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
         if "ended" in directory.attempt(entry["number"]):
             return True
@@ -150,9 +147,6 @@ class SlurmQueue:
                 return False
             self._listed_at = time.monotonic()
         return entry["label"] not in self._listed
-
-    def release(self, entry: dict[str, Any]) -> None:
-        """SLURM gives the nodes back."""
 
     def stop(self, entry: dict[str, Any], directory: CellDirectory) -> None:
         _slurm("scancel", "--me", "--state=PENDING", f"--name={entry['label']}")

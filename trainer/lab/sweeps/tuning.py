@@ -75,8 +75,7 @@ def check_stages(tuning: Sequence[Plan], confirmation: Sequence[Plan]) -> None:
     for plan in tuning:
         if plan.config.data.test_sources == confirmation[0].config.data.test_sources:
             raise Refusal(
-                "tune.held_out does not change the held-out rows: the points would be chosen on the verdict's own. "
-                "Name others, such as {data.test.generator.seed: 1}."
+                "tune.held_out names the verdict's own rows. Name others, such as {data.test.generator.seed: 1}."
             )
 
 

@@ -31,8 +31,9 @@ PLANTED: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 }
 
 
-@pytest.mark.parametrize("trainer_class", [RLVRTrainer, GRPOTrainer])
-@pytest.mark.parametrize("fault", PLANTED)
+@pytest.mark.parametrize(
+    ("fault", "trainer_class"), [*((fault, RLVRTrainer) for fault in PLANTED), ("learning rate 0", GRPOTrainer)]
+)
 def test_it_is_said_once_at_its_step_and_found_in_the_log(
     fault: str, trainer_class: type[GRPOTrainer], tiny_model: Path, tmp_path: Path
 ) -> None:

@@ -27,8 +27,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "lopti": {"algorithm.update_schedule": "lopti", "trl.max_steps": 40},
 }
 ROLLOUTS = (0, 10, 20)
-TIMES = {"generate": 4.0, "sync": 0.0, "reference": 1.0, "verify_wait": 0.25, "verify": 1.25, "update": 2.5}
-"""Seconds of each optimizer step."""
 
 
 def record_sweep(
@@ -107,8 +105,7 @@ def record_run(
         done = step / steps_per_rollout
         reward = 0.3 + 0.025 * done + 0.03 * rng.normal()
         line = {"step": step, "reward": reward, "entropy": 0.6 - 0.02 * done, "num_tokens": 1_000.0 * done}
-        line |= {f"timing/{phase}_s": seconds for phase, seconds in TIMES.items()}
-        lines.append({**line, "groups/frac_dead": 0.1 + 0.01 * done, "verifier/countdown/frac_killed": 0.001})
+        lines.append({**line, "groups/frac_dead": 0.1 + 0.01 * done})
     lines.sort(key=lambda line: line["step"])
     (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (path / "manifest.json").write_text(json.dumps(_manifest(seed)))
@@ -135,19 +132,14 @@ def _record(item: int, correct: bool, rng: np.random.Generator) -> dict[str, Any
         "countdown/score": None if unjudged else float(correct),
         "format/score": None if unjudged else float(item % 4 > 0),
         "countdown/answer": None,
-        "countdown/reason": "no reference"
-        if unjudged
-        else "it equals the target"
-        if correct
-        else "it equals <another> number",
+        "countdown/reason": "it equals the target" if correct else "it equals <another> number",
     }
 
 
 def _manifest(seed: int) -> dict[str, Any]:
-    machine = {"platform": "Linux", "cpu": "a processor", "gpus": []}
     packages = {"evenkeel": "0.1.0", "torch": "2.13.0", "trl": "1.16.0"}
     prints = {"train": "04e10f54e94aeb41", "test": "20835693d71ee29c"}
-    rest = {"python": "3.11.7", "packages": packages, "seed": seed, "data_fingerprints": prints, "machine": machine}
+    rest = {"python": "3.11.7", "packages": packages, "seed": seed, "data_fingerprints": prints}
     return {
         "command": ["evenkeel", "train", f"seed={seed}"],
         "git_revision": "0" * 40,

@@ -117,19 +117,6 @@ def test_runs_judged_on_other_items_are_refused_in_words(tmp_path: Path):
         write_report(sweep)
 
 
-@pytest.mark.slow
-def test_a_file_that_cannot_be_read_is_a_note(tmp_path: Path):
-    sweep = record_sweep(tmp_path / "sweep", effects={"ar": 3.0})
-    file = sweep / "ar-s1/run/evaluations/test/step-000020.parquet"
-    file.write_bytes(file.read_bytes()[:200])
-    report = report_on(sweep)
-    assert report.main.contrast_of("ar").verdict.outcome == "better"
-    broken = [note for note in report.notes if "cannot be read" in note]
-    assert broken[0].startswith(
-        "Files of completions that cannot be read: ar-s1/run/evaluations/test/step-000020.parquet."
-    )
-
-
 def test_without_common_seeds_variants_are_not_compared(tmp_path: Path):
     sweep = record_sweep(tmp_path / "sweep", unfinished=["grpo-s3", "grpo-s4", "ar-s0", "ar-s1", "ar-s2"])
     report = report_on(sweep)
@@ -160,13 +147,6 @@ def test_shares_of_several_samples_are_not_yes_or_no_items(tmp_path: Path):
     reference = stats.binomtest(25, 40).proportion_ci(method="wilson")
     assert (final.value, final.low, final.high) == pytest.approx((0.625, reference.low, reference.high))
     assert final.num_items == 10
-
-
-def test_device_seconds_are_those_of_all_processes(tmp_path: Path):
-    run = record_run(tmp_path / "cell/run")
-    manifest = json.loads((run / "manifest.json").read_text())
-    (run / "manifest.json").write_text(json.dumps({**manifest, "world_size": 4}))
-    assert read_runs(run).all[0].device_seconds == 90 * 4
 
 
 def _rows(file: Path) -> list[dict[str, Any]]:

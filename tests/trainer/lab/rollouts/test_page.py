@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ from evenkeel.trainer.command.rollouts import main
 from evenkeel.trainer.lab.rollouts import RecordedRollouts, write_page
 from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, chosen_groups
 from evenkeel.trainer.lab.rollouts.summaries import BatchSummary
-from tests.paths import ROOT
 from tests.trainer.lab.reports.recorded_sweep import HOSTILE
 from tests.trainer.lab.rollouts.recorded_rollouts import AR, record_rollouts
 
@@ -76,29 +73,3 @@ def test_a_sample_is_bounded_whole_and_even():
     long = [BatchSummary(0, 0, 8, [(g, 8, 8 * 50_000) for g in range(4)], {}, {})]
     assert len(chosen_groups(long, [], 400, 3 * 8 * LONGEST_SHOWN)) == 3
     assert len(chosen_groups(long, [], 1, 1)) == 1
-
-
-PEAK = """
-import resource, sys
-from pathlib import Path
-from evenkeel.trainer.lab.rollouts import RecordedRollouts, write_page
-_, contents = write_page(RecordedRollouts(Path(sys.argv[1])))
-print(contents.rollouts, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
-"""
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_rollouts_are_read_without_being_held(tiny_model: Path, tmp_path: Path):
-    """782 batches of 128 rows, against 8 of them: the same memory but for a few numbers a batch, the same page size."""
-    many = record_rollouts(tmp_path / "many", tiny_model, batches=782, groups=16)
-    few = record_rollouts(tmp_path / "few", tiny_model, batches=8, groups=16)
-    peaks = {}
-    for run in (few, many):
-        command = [sys.executable, "-c", PEAK, str(run)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        rows, peaks[run] = map(int, done.stdout.split())
-    assert rows == 100_096
-    assert peaks[many] - peaks[few] < 120  # MiB
-    sizes = [(run / "rollouts.html").stat().st_size for run in (few, many)]
-    assert sizes[1] < 1.2 * sizes[0] < 2_000_000

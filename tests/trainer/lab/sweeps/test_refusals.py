@@ -63,9 +63,17 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def runner_of(folder: Path, said: list[str]) -> SweepRunner:
+HANGS_WITH_SEED_1 = """
+import signal, sys, time
+if "seed=1" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(300)
+"""
+
+
+def runner_of(folder: Path, said: list[str], script: str = FINISHES) -> SweepRunner:
     (folder / "compare.yaml").write_text(SWEEP.format(folder=folder))
-    (folder / "script.py").write_text(FINISHES)
+    (folder / "script.py").write_text(script)
     sweep, tree = load_sweep(folder / "compare.yaml")
     assert isinstance(sweep.executor, SlurmExecution)
     queue = SlurmQueue(folder / "sweep" / "submitit", sweep.executor)
@@ -133,21 +141,47 @@ def test_a_stop_that_fails_is_said_and_the_cells_are_awaited(tmp_path: Path, com
 
 
 @pytest.mark.slow
+def test_a_second_ctrl_c_ends_what_the_first_one_waits_for(tmp_path: Path, commands):
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if line.startswith(("grpo-s0: finished", "Stopping")):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    runner = runner_of(tmp_path, said, HANGS_WITH_SEED_1 + FINISHES)
+    runner.queue, runner.say = LocalQueue(tmp_path / "submitit", [[], []]), say
+    assert not runner.run()
+    assert len([line for line in said if line.startswith("Stopping grpo-s1")]) == 1
+
+
+ROWS = """
+import os
+from evenkeel.errors import Refusal
+def rows() -> list[dict[str, str]]:
+    if "EVENKEEL_CELL" in os.environ:
+        raise Refusal("no rows for cells")
+    return [{"prompt": f"{number} + 1 = ?", "reference": str(number + 1)} for number in range(64)]
+"""
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_cell_that_refuses_itself_is_not_run_again_whatever_launched_it(tmp_path: Path, monkeypatch, processes: int):
     """Its status 2 also comes through the launcher, and its log ends with why, without the launcher's traceback."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "refusing_rows.py").write_text(ROWS)
     (tmp_path / "base.yaml").write_text(
         f"extends: {ROOT / 'configs/quickstart.yaml'}\nnum_processes: {processes}\n"
-        "trl: {per_device_train_batch_size: 64}\n"
+        "trl: {per_device_train_batch_size: 64}\nrewards: [{verifier: exact_match}]\n"
+        "data: {train: {generator: {name: refusing_rows:rows}}, test: {generator: {name: refusing_rows:rows}}}\n"
     )
     text = SWEEP.replace("configs/quickstart.yaml", "base.yaml").format(folder=tmp_path).replace("[0, 1]", "[0]")
     text = text.replace("{kind: slurm, time: 10}", "{kind: local}")
-    launch = f"{{num_processes: {processes}, cpu: true, mixed_precision: fp16}}"  # the run's file says another
-    (tmp_path / "compare.yaml").write_text(f"{text}launch: {launch}\n")
+    (tmp_path / "compare.yaml").write_text(f"{text}launch: {{num_processes: {processes}, cpu: true}}\n")
     assert main(["run", str(tmp_path / "compare.yaml")]) == 1
     cell = CellDirectory(tmp_path / "sweep" / "grpo-s0")
     assert [attempt["exit_status"] for attempt in cell.attempts()] == [2]
-    assert "ACCELERATE_MIXED_PRECISION = fp16" in cell.log_end(5)
+    assert "no rows for cells" in cell.log_end(5)
     assert "Traceback" not in cell.log.read_text()

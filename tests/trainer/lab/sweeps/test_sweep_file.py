@@ -67,28 +67,22 @@ REFUSALS = [
     ({"baseline": ...}, "baseline: is missing."),
     ({"baseline": "gropo"}, "line 2: baseline: is 'gropo', which is none of the variants. Write one of grpo, rloo."),
     ({"seeds": []}, "seeds: is [], and should have at least 1 item."),
-    ({"seeds": [-1]}, "seeds.0: is -1, and should be greater than or equal to 0."),
     ({"config": "configs/quickstrat.yaml"}, "config: there is no file configs/quickstrat.yaml"),
     ({"variants": {"grpo": {}, "two words": {}}}, "variants.two words: "),
     ({"variants": {"grpo": {}, "a,b": {}}}, "variants.a,b: holds a comma"),
     ({"variants": {"grpo": {"seed": 3}}}, "variants.grpo.seed: is the sweep's to say. Write the seeds of all variants"),
-    ({"variants": {"grpo": {"output_dir": "x"}}}, "variants.grpo.output_dir: is the sweep's to say."),
     ({"variants": {"grpo": {"trl.beta": 1}}, "grid": {"trl.beta": [0]}}, "is also in the grid"),
-    ({"grid": {"trl.beta": []}}, "grid.trl.beta: is [], and should have at least 1 item."),
     (
         {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
         "environment.CUDA_VISIBLE_DEVICES: is set for every cell",
     ),
     ({"executor": {"kind": "slrum"}}, "executor.kind: is 'slrum', and cells are run on this machine or through SLURM."),
-    ({"executor": {"kind": ["slurm"]}}, "executor.kind: is ['slurm'], and cells are run on this machine or through"),
     ({"executor": {"kind": "slurm"}}, "executor.time: is missing."),
     ({"executor": {"kind": "local", "paralel": 2}}, "executor.paralel: there is no such key. Did you mean parallel?"),
-    ({"executor": {"kind": "local", "time": 60}}, "The keys here are kind, parallel."),
     (
         {"environment": {"OMP_NUM_THREADS": 1}},
         "environment.OMP_NUM_THREADS: is 1, and should be a valid string.",
     ),
-    ({"retries": -1}, "retries: is -1"),
 ]
 
 

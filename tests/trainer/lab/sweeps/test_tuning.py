@@ -111,7 +111,7 @@ def test_rows_that_the_verdict_rests_on_are_refused_for_tuning(tmp_path: Path):
     same = {"data.test.generator.seed": base.config.data.model_dump()["test"]["generator"]["seed"]}
     sweep, tree = loaded(tmp_path, held_out=same)
     tuning, stage = tuning_stage(sweep), confirmation_stage(sweep, provisional_settings(sweep))
-    with pytest.raises(Refusal, match="chosen on the verdict's own"):
+    with pytest.raises(Refusal, match="names the verdict's own rows"):
         check_stages(plans_of(tuning, cells_of(tuning), tree), plans_of(stage, cells_of(stage), tree))
 
 
