@@ -43,6 +43,7 @@ _MIXED = re.compile(r"(?<![\w.^}])(\d+) ?(\\frac ?\{ ?(\d+) ?\} ?\{ ?(\d+) ?\})"
 _NATURAL = re.compile(r"\\log ?_ ?(?:e|\{ ?e ?\})")
 _CURRENT = re.compile(r"(?!.*\\(?:sum|prod))(?=.*(?<![a-zA-Z\\])[A-Za-hj-z]).*(?<![a-zA-Z\\])i ?\^")
 _TRACE = re.compile(r"\\(?:begin|end) ?\{\w+\}|\\[a-zA-Z]+|tr")  # its parser would take 6trs for a trace
+_POWER_T = re.compile(r"\^ ?(?:T(?![a-z])|\{ ?T ?\})")  # no transpose, which `letters` keeps for capitals
 _ANGLE = re.compile(r"(\d+(?:\.\d+)?) ?\^\\circ")
 
 MOST_DIGITS = 300
@@ -134,8 +135,10 @@ def _same_relation(gold: Relation, answer: Relation) -> bool:
 def _same_difference(sign: str, first: Any, second: Any) -> bool:
     if not (first.is_commutative and second.is_commutative):
         return 0 in (sympy.expand(first - second), sympy.expand(first + second)) and sign in ("=", "\\ne")
-    if sign == "=":  # y = 1/x is xy = 1
-        first, second = (sympy.fraction(sympy.together(difference))[0] for difference in (first, second))
+    if sign == "=":  # y = 1/x is xy = 1, where no solution has the denominator 0
+        (first, ours), (second, theirs) = (sympy.fraction(sympy.together(each)) for each in (first, second))
+        if any(_meet(second, below) for below in {ours, theirs} if {ours, theirs} - {below} and below.free_symbols):
+            return False
     if not (first.free_symbols and second.free_symbols):  # any false equation would be any other
         return False
     (here, there), (here_too, there_too) = (_values((first, second), place) for place in (1, 2))
@@ -145,6 +148,14 @@ def _same_difference(sign: str, first: Any, second: Any) -> bool:
     if not ratio.is_number or not ratio.is_finite or ratio.is_zero:
         return False
     return sign in ("=", "\\ne") or bool(ratio.is_positive)
+
+
+def _meet(curve: Any, below: Any) -> bool:
+    """Whether a curve holds a point where a denominator is zero; no polynomials may."""
+    letters = sorted(curve.free_symbols | below.free_symbols, key=str)
+    if not (curve.is_polynomial(*letters) and below.is_polynomial(*letters)):
+        return False
+    return bool(sympy.groebner([curve, below], *letters).exprs != [1])
 
 
 def _same_logarithms(one: Any, other: Any) -> bool:
@@ -171,6 +182,7 @@ def _parsed(latex: str, noncommuting: tuple[str, ...] = ()) -> Any | None:
 
 def _parsed_plainly(latex: str) -> Any | None:
     try:
+        latex = _POWER_T.sub("^{(T)}", latex)
         parsed = latex2sympy(latex, is_real=True, normalization_config=_SPELLING, conversion_config=_MEANING)
         return parsed.subs(_IMAGINARY_UNIT, sympy.I)
     except Exception:  # noqa: BLE001 — the parser raises plain Exception, and sympy anything, of what a policy invents

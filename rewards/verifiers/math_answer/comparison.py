@@ -9,8 +9,8 @@ The rules, where one has to be chosen:
   about after it (``\sqrt2 \approx 1.41``) if it rounds to that. ``\approx 3.14`` alone answers a gold decimal.
 - An expression is to be as simple as the gold: `as_simple`.
 - A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
-- Two units must be the same; what holds π is in radians. Percent: ``12.5%`` equals ``12.5`` and ``0.125``; a gold
-  ``12.5`` without the sign takes ``12.5%`` between 1 and 200.
+- Two units must be the same; what holds π is in radians. Percent: a gold ``12.5%`` takes ``12.5`` and ``0.125``; a gold
+  ``12.5`` is not ``12.5%``. A gold without a unit takes one where it has no name: of a value, or of all in a list.
 - Order counts in brackets ``( )`` and does not in braces or in a list. A list is neither a point nor a vector, unless
   it names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else in the order in
   which such names are given (neighbours in the alphabet, numbered ones, (r, θ)), and others in the order written. A
@@ -20,7 +20,7 @@ The rules, where one has to be chosen:
 - A name before a value (``x = 5``, ``P(X=2) = 5``, also ``x + y = 5``) may be left out or added; where both have one
   they must be the same. ``x^2 = 5``, ``2x = 5`` and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is
   not ``x = -2``. The letter of a choice is such a name too: ``(C) 12`` is C, and 12.
-- A sentence with mathematics in it wants its words, each and in order; only the mathematics may be written otherwise.
+- A sentence with mathematics in it wants its own text.
 - "For all x" and ", k ∈ ℤ" may be left out, "for some x" and ", x ∈ ℤ" may not; two different sets are two answers.
 """
 
@@ -41,13 +41,13 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     Matrix,
     Named,
     Number,
-    Prose,
     Quantified,
     Relation,
     Row,
     Union,
     Words,
     Worked,
+    units_in,
 )
 from evenkeel.rewards.verifiers.math_answer.names import in_customary_order, is_doubtful, same_name
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION
@@ -64,6 +64,8 @@ _NUMERIC_FRACTION = re.compile(r"\\frac\{ ?\d+ ?\}\{ ?\d+ ?\}")  # as simple as 
 _ROOT_OF_INTEGER = re.compile(r"\\sqrt\{ ?(\d{1,9}) ?\}")
 _ROOT_OF_ROOT = re.compile(r"\\sqrt(?:\[\d+\])?\{ ?\\sqrt")
 _POLYNOMIAL = re.compile(r"(?:[a-zA-Z\d ()+-]|\^ ?\{?\d\}?)+")
+_PRIME_POWERS = re.compile(r"\d+(?: ?\^ ?\{?\d+\}?)?(?: ?\\(?:cdot|times) ?\d+(?: ?\^ ?\{?\d+\}?)?)+")
+_PARTIAL = re.compile(r"\\frac ?\{ ?\d+ ?\} ?\{[^{}]*[a-z][^{}]*\}")
 _BRACKET = re.compile(r"\([^()]*\)")
 _KINDS = tuple(frozenset(kind.split()) for kind in NOTATION["kinds of functions"])
 
@@ -82,6 +84,8 @@ _CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?P<half>am|pm)?")
 
 def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
     """Whether ``answer`` is right when ``gold`` is; ``None`` where that depends on what ``algebra`` does not know."""
+    if not units_in(gold) and (units := units_in(answer)) and not _may_be_measured(gold, answer, units):
+        return False
     match gold, answer:
         # what says more than a value: for which letters, from which steps, about which number
         case (Quantified(), _) | (_, Quantified()) if not _is_congruence(gold) and not _is_congruence(answer):
@@ -134,24 +138,20 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             comparable = same_measure(gold, answer) and _as_simple(gold.latex, answer.latex)
             return comparable and algebra(gold, answer)
         case Expression(), Number():
-            return same_measure(gold, answer) and algebra(gold, answer)
+            written_out = _PRIME_POWERS.fullmatch(gold.latex)
+            return not written_out and same_measure(gold, answer) and algebra(gold, answer)
         case Words(), Words():
             texts = gold.text, answer.text
             return compatible(*texts) or same_ratio(*texts) or _same_time(*texts)
-        case Words(), Number():
+        case Words(), Number(unit=""):
             return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
-        case Number(is_fraction=True), Words():
+        case Number(is_fraction=True, unit=""), Words():
             return same_ratio(f"{gold.value.numerator}:{gold.value.denominator}", answer.text)
-        case Number(unit=""), Congruence(residues=(residue,)):
-            return gold.value == residue
         case (Congruence(), _) | (Quantified(), Congruence()):
             return _as_congruence(gold) == _as_congruence(answer)
         case BasedNumber(), BasedNumber():
             return gold == answer
-        # sentences, sets, intervals and matrices
-        case Prose(), Prose():
-            shares = ([getattr(piece, "unit", "") == PERCENT for piece in form.pieces] for form in (gold, answer))
-            return len(set(map(tuple, shares))) < 2 and _same_in_order(gold.pieces, answer.pieces, algebra)
+        # sets, intervals and matrices
         case Union(), Union():
             pieces = [tuple(map(_as_interval, union.pieces)) for union in (gold, answer)]
             return gold.sign == answer.sign and _same_in_any_order(pieces[0], pieces[1], algebra)
@@ -174,22 +174,36 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         case Number() | Expression(), Listing(items=(only,), braces=True):
             return same(gold, only, algebra)
         case Listing(items=items), Words(text=letters) | Expression(latex=letters):  # A, C, D and ACD
-            return sorted(map(repr, items)) == [repr(Words(letter)) for letter in sorted(letters.upper())]
+            return sorted(map(repr, items)) == [repr(Words(letter)) for letter in letters.upper()]
         case Words(text=letters) | Expression(latex=letters), Listing(items=items):
-            return sorted(map(repr, items)) == [repr(Words(letter)) for letter in sorted(letters.upper())]
+            return sorted(map(repr, items)) == [repr(Words(letter)) for letter in letters.upper()]
     row, other_row = _as_row(gold), _as_row(answer)
     return row is not None and other_row is not None and _same_in_order(row, other_row, algebra)
 
 
+def _may_be_measured(gold: Form, answer: Form, units: set[str]) -> bool:
+    """Whether an answer may have units where the gold has none: one, of a value or of all in a list."""
+    if isinstance(gold, Named):
+        return "\\angle" in gold.name and units == {DEGREE}
+    inner = answer.value if isinstance(answer, Named | Quantified) else answer
+    if isinstance(inner, Worked | Relation):
+        return True  # by their parts
+    if isinstance(inner, Listing):
+        return len(units) == 1 and not inner.braces and all(map(units_in, inner.items))
+    return isinstance(inner, Number | Expression | About)
+
+
 def _is_understood(quantified: Quantified) -> bool:
-    """Whether a domain may be left out: ℝ, ℤ of a letter that only counts, ℕ of an index n."""
+    """Whether a domain may be left out: ℝ of what does not count, ℤ of k, m and n, ℕ of the index of a sequence."""
     name = quantified.value.name if isinstance(quantified.value, Named) else ""
     domain, letter = quantified.domain, quantified.letter
-    if name == letter:
-        return domain in ("", "R", "C")
-    if domain in ("R", "C", "R+"):  # k, m and n count, but in y = kx
-        return letter not in ("k", "m", "n") or re.search(r"[y(]", name) is not None
-    return domain == "" or (letter == "n" and domain[0] in "NZ") or (domain == "Z" and letter not in name)
+    if domain in ("", "R", "C"):
+        return letter not in ("k", "m", "n") or domain == "" or name[1:2] == "("
+    if letter in re.sub("^[a-z]", "", name):
+        return letter == "n"  # a_n, f(n)
+    if letter == "n" and not name and "\\pi" not in quantified.text:
+        return domain[0] in "NZ" and not isinstance(quantified.value, Relation)
+    return domain == "Z" and letter in ("k", "m", "n") and not isinstance(quantified.value, Relation)
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:
@@ -259,6 +273,14 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return _as_equation(gold, answer, algebra)
         case Named(value=Congruence()), Expression() if gold.name in answer.latex:  # 7x + 3 for x
             return False
+        case Named(value=Interval(left=Expression(latex=low) | Words(low), right=Expression() | Words())), _ if (
+            len(low) == 1
+        ):
+            return False  # a < b < c is an order, and no interval
+        case Named(value=Listing(braces=True)), Listing(braces=False):  # both in it, and not one or the other
+            return False
+        case Named(value=Number()), Words():  # P(A) = 2/5 is no 2:5
+            return False
         case Named(), _:
             return same(gold.value, answer, algebra)
         case Words(), Named() if answer.name == f"({gold.text})":  # (C) 12, of an answer to choose
@@ -317,6 +339,12 @@ def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool
     sets = [any(isinstance(item, Listing) and item.braces for item in listing.items) for listing in (gold, answer)]
     if gold.alternatives != answer.alternatives or sets[0] != sets[1]:  # {1}, {2} is not {1, 2}
         return False
+    relations = [any(isinstance(item, Relation) for item in listing.items) for listing in (gold, answer)]
+    if relations[0] != relations[1]:  # a + b = 2, ab = 3 is not 2, 3
+        return False
+    numbers = [item for item in gold.items if isinstance(item, Number)]
+    if not gold.braces and {number.is_fraction for number in numbers if number.value.denominator > 1} == {True, False}:
+        return _same_in_order(gold.items, answer.items, algebra)  # 0.3, 1/3, 0.4 have been sorted
     names, others = gold.names, answer.names
     if names == others or max(len(names), len(others)) < 2:
         return _same_in_any_order(gold.items, answer.items, algebra)
@@ -329,13 +357,10 @@ def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool
     return (_same_in_order if not others else _same_in_any_order)(values, other_values, algebra)
 
 
-def _same_in_order(gold: Sequence[str | Form], answer: Sequence[str | Form], algebra: AlgebraJudge) -> bool | None:
+def _same_in_order(gold: Sequence[Form], answer: Sequence[Form], algebra: AlgebraJudge) -> bool | None:
     if len(gold) != len(answer):
         return False
-    return _all(
-        one == other if isinstance(one, str) or isinstance(other, str) else same(one, other, algebra)
-        for one, other in zip(gold, answer, strict=True)
-    )
+    return _all(same(one, other, algebra) for one, other in zip(gold, answer, strict=True))
 
 
 def _same_in_any_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra: AlgebraJudge) -> bool | None:
@@ -375,10 +400,9 @@ def _as_row(form: Form) -> tuple[Form, ...] | None:
 
 def same_number(gold: Number, answer: Number) -> bool:
     if gold.unit == PERCENT and not answer.unit:
-        return answer.value in (gold.value, gold.value / 100)
+        return answer.value == gold.value / 100 or (answer.value == gold.value >= 1 and not gold.is_fraction)
     if answer.unit == PERCENT and not gold.unit:
-        may_be_percent = 1 < gold.value <= 200 and not gold.is_fraction
-        return gold.value == answer.value / 100 or (gold.value == answer.value and may_be_percent)
+        return gold.value == answer.value / 100
     if answer.unit == DEGREE and not gold.unit and gold.is_fraction:
         return False
     return compatible(gold.unit, answer.unit) and gold.value == answer.value
@@ -422,7 +446,20 @@ def _as_simple(gold: str, answer: str) -> bool:
     ours, theirs = (set(re.findall(r"\\([a-zA-Z]+)", latex)) for latex in (gold, answer))
     if any(kind & theirs and not kind & ours for kind in _KINDS):
         return False
+    if not _is_worked_out(gold, answer):
+        return False
     return not (_has_undrawn_root(answer) and not _has_undrawn_root(gold))
+
+
+def _is_worked_out(gold: str, answer: str) -> bool:
+    """Whether ``answer`` has as many factors, or fractions in a sum, as ``gold``, where these were asked for."""
+    if _is_factored(gold) and (gold.count("(") > 2 or _is_factored(answer)):  # two brackets may be multiplied out
+        return _is_factored(answer) and answer.count("(") >= gold.count("(")
+    if _PRIME_POWERS.fullmatch(gold):
+        return sorted(re.findall(r"\d+", gold)) == sorted(re.findall(r"\d+", answer))
+    if len(_PARTIAL.findall(gold)) > 1:
+        return len(_PARTIAL.findall(answer)) == len(_PARTIAL.findall(gold))
+    return True
 
 
 def _is_factored(latex: str) -> bool:

@@ -167,13 +167,6 @@ class Congruence:
     modulus: int
 
 
-@dataclass(frozen=True)
-class Prose:
-    """A sentence: its words and marks, as text, and what stands between them."""
-
-    pieces: tuple["str | Form", ...]
-
-
 @dataclass(frozen=True, eq=False)  # two texts are not equal because neither is readable
 class Unreadable:
     """None of the others; right only as the very same text."""
@@ -191,18 +184,22 @@ class Answer:
 
 
 def unreadable_part(form: object) -> str:
-    """Why a form, or a part of it, could not be read; empty where all was. Of a sentence only the mathematics is."""
+    """Why a form, or a part of it, could not be read; empty where all was."""
     if isinstance(form, Unreadable):
         return form.reason
-    if isinstance(form, Prose):
-        return "it mixes words and mathematics; only the mathematics may be written otherwise"
     parts = form if isinstance(form, tuple) else vars(form).values() if is_dataclass(form) else ()
     return next((reason for part in parts if (reason := unreadable_part(part))), "")
 
 
+def units_in(form: object) -> set[str]:
+    """The units of all values of a form."""
+    parts = form if isinstance(form, tuple) else vars(form).values() if is_dataclass(form) else ()
+    return {form.unit} - {""} if isinstance(form, Number | Expression) else set().union(*map(units_in, parts))
+
+
 _Value: TypeAlias = Number | About | Worked | Quantified | Expression | Words | BasedNumber | Named | Relation
 _Several: TypeAlias = Listing | Row | Matrix | Interval | Union | Congruence
-Form: TypeAlias = _Value | _Several | Prose | Unreadable
+Form: TypeAlias = _Value | _Several | Unreadable
 
 INFINITY, MINUS_INFINITY = Words("infinity"), Words("-infinity")
 EMPTY_SET = Listing((), braces=True)

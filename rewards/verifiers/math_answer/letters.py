@@ -57,7 +57,8 @@ _NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|(?<![A-Z])(?<![A-Z] )_
 _INDEXED_CAPITAL = re.compile(rf"[A-Z]{_INDEX}?")
 _OPERATORS = {  # by how their names start: all letters beside capitals with hats and a conjugate, two marked in a term
     "": re.compile(
-        r"(?=.*([a-z]) ?\^ ?\{ ?-1 ?\})(?=.*\1(?! ?\^ ?\{ ?-))(?:[a-z ()]|\^ ?\{ ?-?\d ?\})*$"  # g^{-1}hg
+        r"(?:[a-z] ?\^ ?\{ ?-1 ?\} ?){2,}$"  # b^{-1}a^{-1}
+        r"|(?=.*([a-z]) ?\^ ?\{ ?-1 ?\})(?=.*\1(?! ?\^ ?\{ ?-))(?:[a-z ()]|\^ ?\{ ?-?\d ?\})*$"  # g^{-1}hg
         r"|.*\\hat ?\{ ?[A-Z] ?\}(?:.*\\hat ?\{ ?[A-Z]| ?(?:\\psi|\\phi|\\Psi|[a-z|(]))"
     ),
     "hat{": re.compile(r".*\\hat ?\{[^{}]+\}[^+=<>]*\\hat"),
@@ -73,7 +74,7 @@ _NUMBERS = re.compile(
 )
 _INVERTED = re.compile(rf"[A-Z]{_INDEX}? ?\^ ?\{{ ?-|\) ?\^ ?\{{ ?- ?1 ?\}}")
 _CONSTANT = re.compile(r"[cCkKAB](?:_[1-9])?")
-_NUMBERED_CONSTANT = re.compile(r"[cC]_[1-9]")
+_NUMBERED_CONSTANT = re.compile(r"(?:^|[=+-]) ?([cC]_[1-9])")
 _ADDED_CONSTANT = re.compile(r"(?:^|[+=-]) ?([cK])(?= ?[+-]| ?$)|(?<![A-Za-z\\])(c)(?= ?e ?\^)")
 _TWO_SOLUTIONS = re.compile(r"(?<![A-Za-z\\])([AB]) ?(?:e ?\^|\\(?:cos|sin|cosh|sinh|ln)(?![a-z]) ?\(?\d*[xt])")
 _INTEGRATED = re.compile(r"\+ ?C ?$|^ ?C ?\+|(?:^|=) ?C ?e ?\^")
@@ -232,7 +233,9 @@ def renamed_constants(gold: str, wanted: set[str], written: set[str]) -> list[di
     ``c_1, c_2``, ``A`` and ``B`` before two functions, a single ``C``, or what is added at the end of a sum. A small
     ``c`` may be a parameter, so that it is none but ``C``.
     """
-    numbered = {name for name in wanted if _NUMBERED_CONSTANT.fullmatch(name)}
+    numbered = set(_NUMBERED_CONSTANT.findall(re.sub(r"_ ?\{ ?(\d) ?\}", r"_\1", gold)))
+    if any(len(re.findall(name[0] + " ?_", gold)) > len(numbered) for name in numbered):  # given ones, not arbitrary
+        return []
     pair = set(_TWO_SOLUTIONS.findall(gold))
     single = {match[1] or match[2] for match in _ADDED_CONSTANT.finditer(gold)}
     if len(_ONE_CAPITAL.findall(gold)) == 1:

@@ -216,23 +216,26 @@ def in_customary_order(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def without_introduction(text: str) -> str:
-    """``text`` without "the answer is" and the like before it."""
+def without_introduction(text: str) -> tuple[str, str]:
+    """``text`` without "the answer is" and the like before it, and the quantity that such words name: "the area is"."""
     if inside := _INTRODUCED_TEXT.fullmatch(text):
-        return inside[1]
+        return inside[1], ""
     joined = _with_value_apart(text)
     introduction = _INTRODUCTION.match(joined)
     if introduction is None:
-        return text
+        return text, ""
+    words, of = "", introduction["of"]
     if connective := introduction["connective"]:
         says_something = bool(_without_connectives(connective))
     else:
-        of = introduction["of"]
         of = of and of + (" x" if of.endswith(" of") else " number")
         words = introduction["words"] or of or f"{introduction['start'] or ''} x {introduction['end'] or ''}"
         unfinished = words.split()[-1:] and words.split()[-1].lower() in _IN_WORDS["links"]
         says_something = unfinished or not name_a_quantity(words)
-    return text if says_something else joined[introduction.end() :].strip()
+    if says_something:
+        return text, ""
+    named = _without_connectives(words)
+    return joined[introduction.end() :].strip(), "" if _ANSWER & set(named) else " ".join(named)
 
 
 def _with_value_apart(text: str) -> str:
@@ -304,4 +307,6 @@ def _looks_like_a_word(run: str) -> bool:
     low = run.lower()
     if low in ("no", "on", "up"):
         return True
+    if not re.search("[aeiouy]", low) or run not in (low, run.title(), run.upper()):  # mgh, mGh
+        return False
     return len(low) >= 3 and low not in FUNCTIONS and list(low) != sorted(set(low))

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 
 from evenkeel.rewards.verifiers.math_answer.forms import (
     EMPTY_SET,
@@ -22,7 +22,6 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     Matrix,
     Named,
     Number,
-    Prose,
     Quantified,
     Relation,
     Row,
@@ -45,6 +44,7 @@ from evenkeel.rewards.verifiers.math_answer.names import (
     words_in,
 )
 from evenkeel.rewards.verifiers.math_answer.notation import (
+    NOTATION,
     TEXT,
     UNIT_VECTOR,
     balanced,
@@ -79,15 +79,24 @@ _ONLY = re.compile(r"(?<=[^\s{]) ?(?:\\text ?\{ ?only ?\}|(?<![A-Za-z])only)$")
 _CHOICE = re.compile(r"(\([A-H]\)) +((?![*/^]|.*\([A-H]\)).*\S)")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
 _DIGIT_BEHIND = re.compile(r"(?<!_)[A-Za-hj-z)](?: ?[\^_] ?-?\d)? ?\d")
+_MATHEMATICS = re.compile(  # what is not of it would be dropped by the parser, or be guessed
+    rf"(?:\\(?:{'|'.join((*NOTATION['mathematics'].split(), *NOTATION['functions'].split(), *NOTATION['greek']))})"
+    r"(?![a-zA-Z])|[A-Za-z0-9 {}()\[\]^_+*/|!',.:=&-]|\\\\)+"
+)
+_UNREAD_MARK = re.compile(
+    r"(?!(?:[\d_{} ()+*/-]|\\times|\\cdot)*$).*[\d)] ?_"  # but 11_2 + 10_2
+    r"|.*(?<!\d)(?<!\d )\^ ?\{? ?\\circ|.*\\(?:frac ?\{[^{}]*\}|sqrt) ?\{[^{}]*\} ?[\d_]"
+)
 _AS_WRITTEN = re.compile(r"(?:\( ?(?:\d\d?|[a-z])(?: (?:\d\d?|[a-z]))+ ?\) ?)+|\d+ ?- ?\d+")
+_TWO_SIGNS = re.compile(r"(?:[+-]|\\pm|\\mp) ?[+-]")
 _OF_A_SET = re.compile(r"\\(?:max|min|gcd|lcm|sup|inf) ?\\\{")
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 
 
 def read_beside(gold: str, answer: str) -> tuple[Answer, Answer]:
-    """A gold, and an answer to it: a sentence if the gold is one."""
+    """A gold, and an answer to it, which may be read in the light of the gold."""
     right = read(gold)
-    given = read(answer, as_prose=isinstance(right.form, Prose))
+    given = read(answer)
     units = [getattr(each.form, "unit", None) for each in (right, given)]
     if "" in units and any(units) and any(isinstance(each.form, Expression) for each in (right, given)):
         right, given = read(right.text), read(given.text)  # without its spaces 3 m g is a product
@@ -99,22 +108,31 @@ def read_beside(gold: str, answer: str) -> tuple[Answer, Answer]:
 
 
 @lru_cache(maxsize=4096)
-def read(text: str, *, as_prose: bool = False) -> Answer:
-    """The one reading of ``text``, an answer in LaTeX or as plain text; ``as_prose`` where the gold is a sentence."""
+def read(text: str) -> Answer:
+    """The one reading of ``text``, an answer in LaTeX or as plain text; of a sentence with mathematics its text."""
     if _BARE_NUMBER.fullmatch(text):
         return Answer(text, Fraction(text), Number(Fraction(text)))
     spelled = normalise_latex(text)
     form = read_form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
     if _AS_WRITTEN.fullmatch(spelled):
         form = Unreadable("it may be a permutation, a score or a range")
-    if balanced(spelled) and (as_prose or unreadable_part(form)):
-        form = prose(spelled) or form
+    if _TWO_SIGNS.search(spelled):
+        form = Unreadable("+- may be ±")
+    if balanced(spelled) and (reason := unreadable_part(form)):
+        plain, form = without_text(spelled), Unreadable(reason)
+        if "\\text" in spelled and not any(word[0].lower() not in FUNCTIONS for word in _WORD.finditer(plain)):
+            form = read_form(plain)
+        else:
+            spelled = plain
     value = form.value if isinstance(form, Number) and not form.unit else None
     return Answer(without_spaces(spelled), value, form)
 
 
 def read_form(text: str) -> Form:
     text = _bare(text)
+    introduced, quantity = without_introduction(text)
+    if quantity and not isinstance(named := read_form(introduced), Unreadable):
+        return Named(quantity, named)
     if not text:
         return Unreadable("it is empty")
     if number := _number(text):
@@ -149,7 +167,9 @@ def _number(text: str, unit: str = "") -> Number | None:
 def _bare(text: str) -> str:
     """Without braces and brackets around a single thing, without "the answer is", without closing punctuation."""
     while True:
-        before, text = text, without_introduction(_ONLY.sub("", without_full_stop(text)).lstrip("= "))
+        before, text = text, _ONLY.sub("", without_full_stop(text)).lstrip("= ")
+        value, quantity = without_introduction(text)
+        text = text if quantity else value
         if text[:1] in ("{", "(") and matching_end(text, 0) == len(text) and text[-1] in "})":
             inner = text[1:-1]
             if text[0] == "{" or not COMMA.search(inner):
@@ -214,8 +234,10 @@ def _expression(text: str) -> Form:
     text = text.lstrip("+ ")
     runs = {run.lower() for run in re.findall(r"(?<![A-Za-z\\])[A-Za-z]+", re.sub(r"_\{[a-z]+\}", "", text))}
     has_words = any(len(run) > 3 and run not in FUNCTIONS for run in runs) and "\\begin" not in text
-    if has_words or "\\text" in text or not text.isascii() or runs & _CONJUNCTIONS or re.search('[?"#@;]', text):
+    if has_words or runs & _CONJUNCTIONS:
         return Unreadable("it mixes words and mathematics")
+    if not _MATHEMATICS.fullmatch(text) or _UNREAD_MARK.match(text):
+        return Unreadable("it holds a sign that has no reading here")
     if _DIGIT_BEHIND.search(re.sub(r"\\[a-zA-Z]+", r"\\", text)):  # \log_10 has its base
         return Unreadable("x2, x^12 and x_12 may be a code, x^1 2 or x^{12}")
     if len(terms := text.split(":")) > 2:
@@ -307,9 +329,9 @@ def _worked(sides: list[str]) -> Form:
 def _one_relation(left: str, right: str, sign: str) -> Form:
     if sign in _TURNED:
         left, right, sign = right, left, _TURNED[sign]
-    if sign in ("<", "\\le") and is_name(left):
+    if sign in ("<", "\\le") and is_name(left) and "|" not in left:
         return Named(squeezed(left), Interval(MINUS_INFINITY, read_form(right), False, sign == "\\le"))
-    if sign in ("<", "\\le") and is_name(right):
+    if sign in ("<", "\\le") and is_name(right) and "|" not in right:
         return Named(squeezed(right), Interval(read_form(left), INFINITY, sign == "\\le", False))
     if sign == "\\ne" and is_name(right) and not is_name(left):
         left, right = right, left
@@ -361,6 +383,8 @@ def several(text: str) -> Form | None:
         return None
     if groups := _groups_of_names(text):
         return groups
+    if any(not piece.strip() for piece in pieces[1:-2]) or len(set(map(_word, _CONJUNCTION.findall(text)))) > 1:
+        return Unreadable("a place in the list is empty, or it is joined by and, and by or")
     if re.search(r"\\mp(?![a-zA-Z])", text) and all("=" in piece for piece in pieces):  # x = ±1, y = ∓2
         return either_sign(text)
     forms = [read_form(piece) for piece in pieces if piece.strip()]
@@ -385,6 +409,10 @@ def several(text: str) -> Form | None:
     letters = {name.partition("_")[0] for name in found.names}
     conditions = any(isinstance(value, Interval | Union | Relation) for value in values)
     return replace(found, alternatives=(len(letters) > 1 or conditions) and _OR.search(text) is not None)
+
+
+def _word(text: str) -> str:
+    return "or" if "or" in text else "and"
 
 
 def _groups_of_names(text: str) -> Listing | None:
@@ -542,9 +570,10 @@ _TERM = re.compile(rf"(?P<sign>[+-]?)(?P<factor>[^+]*?){UNIT_VECTOR.pattern}")
 def matrix(text: str) -> Form | None:
     """A matrix, with ``form`` reading its entries."""
     if transpose := _TRANSPOSE.search(text):
-        whole = matrix(text[: transpose.start()].strip()) or in_brackets(text[: transpose.start()].strip())
+        upright = text[: transpose.start()].strip() or "1"
+        whole = matrix(upright) or in_brackets(upright)
         if isinstance(whole, Row):
-            return whole
+            return Matrix(tuple((item,) for item in whole.items))
         if not isinstance(whole, Matrix) or len({len(row) for row in whole.rows}) != 1:
             return None
         return Matrix(tuple(zip(*whole.rows, strict=True)))
@@ -647,31 +676,11 @@ def congruence(text: str) -> Form | None:
 # Sentences with mathematics in them ----------------------------------------------------------------------------------
 
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}(?:'[a-z]+)?")
+_CAPITAL_FIRST = re.compile(r"(?<![\\A-Za-z])[A-Z](?=[a-z]+(?![A-Za-z]))")
 
 
-def prose(text: str) -> Form | None:
-    r"""A sentence with mathematics in it, in the spelling of `normalise_latex`, with ``form`` reading its mathematics.
-
-    A word is a run of two letters or more that is not a function's name; a capital at its start and hyphens do not
-    count. What stands between words is mathematics, in pieces between commas; what is unreadable of it is compared as
-    text. Without words, ``5 \text{ x}``, it is what it is without ``\text``; ``None`` without any ``\text`` either.
-    """
-    plain = " ".join(re.sub(r"(?<=[A-Za-z]{2})-(?=[A-Za-z]{2})", " ", TEXT.sub(r" \1 ", text)).split())
-    words = [match for match in _WORD.finditer(plain) if match[0].lower() not in FUNCTIONS]
-    if not words:
-        return None if plain == text else read_form(plain)
-    pieces: list[str | Form] = []
-    ends = [0, *(match.end() for match in words)]
-    for end, word in zip_longest(ends, words):
-        for piece in split_outside_brackets(plain[end : word.start() if word else None], COMMA):
-            if stripped := piece.strip(" .:"):
-                read = read_form(stripped) if balanced(stripped) else None
-                pieces.append(_as_text(stripped) if read is None or unreadable_part(read) else read)
-        if word:
-            pieces.append(word[0].lower() if word[0][1:].islower() else word[0])
-    return Prose(tuple(pieces))
-
-
-def _as_text(piece: str) -> str:
-    """A piece without the spaces and braces that may be left out: ``\\pmod{4}`` is ``\\pmod 4``."""
-    return re.sub(r"\{(\w)\}", r"\1", without_spaces(piece))
+def without_text(text: str) -> str:
+    r"""``text`` without ``\text``, capitals at the start of words, hyphens in words, full stops and needless braces."""
+    plain = re.sub(r"(?<=[A-Za-z]{2})-(?=[A-Za-z]{2})", " ", TEXT.sub(r" \1 ", text))
+    plain = _CAPITAL_FIRST.sub(lambda capital: capital[0].lower(), re.sub(r"(?<=[A-Za-z]{2})[.:](?= |$)", "", plain))
+    return re.sub(r"\{(\w)\}", r"\1", without_full_stop(" ".join(plain.split())))

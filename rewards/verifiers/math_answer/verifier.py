@@ -201,7 +201,9 @@ class MathAnswer(Verifier):
         if refusal := too_long_or_deep(answer, gold):
             return f"not read: {refusal}"
         right, given = read_beside(gold, answer)
-        if given.text == right.text or (given.value is not None and given.value == right.value):
+        if given.text == right.text and isinstance(given.form, Unreadable) == isinstance(right.form, Unreadable):
+            return True
+        if given.value is not None and given.value == right.value:
             return True
         if self.unevaluated_powers and right.value is not None and product_of_powers(given.text) == right.value:
             return True

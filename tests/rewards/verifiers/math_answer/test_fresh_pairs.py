@@ -3,8 +3,9 @@
 Before the rules for their classes were written, 144 of the 290 right answers of ``fresh_pairs.json`` were refused and
 45 of the 387 wrong ones paid; of ``fresh_prose_and_units_pairs.json`` 20 of 88 and 90 of 193; of the first half of
 ``fresh_letters_and_forms_pairs.json`` 44 of 118 and 51 of 150; of ``fresh_attack_pairs.json`` 11 of 74 and 2 of 80;
-and of the 571 wrong answers of ``white_box_pairs.json``, which were made by reading the code, 82 of the first 161, 156
-of the next 210, the next 24 and 85 of the last 180, four of which were known already, were paid.
+and of the 906 wrong answers of ``white_box_pairs.json``, which were made by reading the code, 82 of the first 161, 156
+of the next 210, the next 24, 85 of the next 180, 40 of the next 165 and 172 of the last 180 were paid; ten of these
+were known already.
 Whoever looks at single pairs moves them to the learned ones and writes others.
 """
 
@@ -20,12 +21,11 @@ HERE = Path(__file__).parent
 LEARNED = [ROOT / "rewards/bench/audit/labelled_math.json", *HERE.glob("l*_pairs.json")]
 MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid at most
     "fresh_pairs.json": (291, 9, 386, 0),  # an equation turned round, 8 = a + b, is right since
-    "fresh_prose_and_units_pairs.json": (88, 2, 190, 0),
-    "fresh_letters_and_forms_pairs.json": (163, 13, 233, 1),
+    "fresh_prose_and_units_pairs.json": (88, 4, 190, 0),
+    "fresh_letters_and_forms_pairs.json": (163, 14, 233, 1),
     "fresh_attack_pairs.json": (74, 3, 80, 0),
-    "natural_pairs.json": (252, 8, 252, 0),  # everyday notations, so that 20 stand in other files too
-    "white_box_unseen_pairs.json": (0, 0, 165, 40),
-    "white_box_pairs.json": (0, 0, 571, 7),  # looked at since
+    "natural_pairs.json": (252, 9, 252, 0),  # everyday notations, so that 20 stand in other files too
+    "white_box_pairs.json": (0, 0, 906, 6),  # looked at since
 }
 
 
