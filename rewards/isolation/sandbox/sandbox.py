@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import get_args
 
 from evenkeel.rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError
 from evenkeel.rewards.isolation.sandbox.program_process import ProgramProcess, Session
@@ -48,8 +47,6 @@ class Sandbox:
         slots: int | None = None,
         preimported: tuple[str, ...] = ("numpy",),
     ) -> None:
-        if isolation not in get_args(Isolation):
-            raise ValueError(f"isolation is {isolation!r}; the levels are {', '.join(get_args(Isolation))}")
         self.isolation: Isolation = isolation
         self.slots = slots or _default_slots()
         self.preimported = tuple(preimported)
