@@ -25,26 +25,6 @@ def shared_prefix_lengths(
     return (alike * counted[:, 0] * places).amax(1).repeat_interleave(group_size)
 
 
-def shared_prefix_residual(
-    advantages: Float[Tensor, "N T"],
-    sequence_weights: Float[Tensor, "N"],
-    completion_ids: Int[Tensor, "N T"],
-    mask: Int[Tensor, "N T"],
-    group_size: int,
-) -> Float[Tensor, ""]:
-    """Mean cancellation residual over the context–token pairs that a whole group shares.
-
-    On the tokens that all responses of a group begin with, the contributions ``C = Σ_i k_i A_{i,t}`` should cancel:
-    these tokens say nothing about which response was better. ~1e-7 for every exchangeable estimator; a sizeable value
-    is the "learning tax" of arXiv 2604.13088. Dead groups do not count, nor tokens that no loss counts (tool output).
-    """
-    contributions = (sequence_weights[:, None] * advantages * mask).unflatten(0, (-1, group_size))
-    ids = completion_ids.unflatten(0, (-1, group_size))
-    shared = (ids == ids[:, :1]).all(1).cumprod(1)
-    net, gross = (contributions * shared[:, None]).sum(1).abs(), (contributions.abs() * shared[:, None]).sum(1)
-    return (net / gross).nanmean()
-
-
 def frequent_token_residual(
     advantages: Float[Tensor, "N T"],
     sequence_weights: Float[Tensor, "N"],
@@ -55,8 +35,8 @@ def frequent_token_residual(
 ) -> Float[Tensor, ""]:
     """Mean cancellation residual over the ``num_tokens`` most frequent token ids of the batch, per group.
 
-    For token id v in a group: ``C_v = Σ_{i,t: o_{i,t}=v} k_i A_{i,t}``. Unlike `shared_prefix_residual` its contexts
-    differ, so a moderate value is normal; its rise over a run shows credit settling on connectives and format.
+    For token id v in a group: ``C_v = Σ_{i,t: o_{i,t}=v} k_i A_{i,t}``. Its contexts differ, so
+    a moderate value is normal; its rise over a run shows credit settling on connectives and format.
     """
     counted = mask.bool()
     counts = completion_ids[counted].bincount()
@@ -113,26 +93,3 @@ def group_composition(correct: Float[Tensor, "N"], group_size: int) -> tuple[Flo
     scored = ~groups.isnan()
     right, wrong = (((groups == verdict) == scored).all(1) & scored.any(1) for verdict in (1, 0))
     return right.float().mean(), wrong.float().mean()
-
-
-_LARGEST_LOG_WEIGHT = 300.0
-"""The sum of squares of so large weights is still finite in float64."""
-
-
-def weight_sums(log_weights: Float[Tensor, "*rows"], counted: Bool[Tensor, "*rows"]) -> Float[Tensor, "3"]:
-    """``(Σ w, Σ w², N)`` in float64 of those that are counted: sums, which may be added over batches and ranks.
-
-    Log-weights beyond ±300 count as that.
-    """
-    weights = log_weights.detach().double().clamp(-_LARGEST_LOG_WEIGHT, _LARGEST_LOG_WEIGHT).exp() * counted
-    return torch.stack((weights.sum(), weights.square().sum(), counted.sum().double()))
-
-
-def effective_share(total: float, squares: float, count: float) -> float:
-    """``(Σ w)² / (N Σ w²)``: the effective sample size of N importance weights, as a share of N.
-
-    1 where all weights are equal, 1/N where one of them is all there is. A weighted mean of N draws has about the
-    variance of so many unweighted ones (A. Kong, "A note on importance sampling using standardized weights", TR 348,
-    University of Chicago 1992; A. B. Owen, "Monte Carlo theory, methods and examples", section 9.3).
-    """
-    return total**2 / (count * squares)

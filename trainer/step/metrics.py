@@ -30,7 +30,7 @@ class Means:
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        """Name → (total, count); ``<name>*`` → the sizes of a whole's parts; ``<name>²`` → `weight_sums`."""
+        """Name → (total, count); ``<name>*`` → the sizes of a whole's parts."""
         self._largest: dict[str, Tensor] = {}
         """Name → the largest value; ``-<name>`` → minus the smallest."""
 
@@ -46,10 +46,6 @@ class Means:
     def add_shares(self, name: str, sums: Tensor) -> None:
         """Add the parts of a whole, ``sums`` (bins,): their shares become ``name1`` … ``nameN``."""
         self._accumulate(f"{name}*", sums.double())
-
-    def add_effective_size(self, name: str, sums: Tensor) -> None:
-        """Add `diagnostics.weight_sums` (3,): their `diagnostics.effective_share` is wanted."""
-        self._accumulate(f"{name}²", sums)
 
     def add_largest(self, name: str, value: Tensor) -> None:
         """Note ``value``, a number, of which the largest is wanted; ``-<name>`` notes minus a number: the smallest."""
@@ -95,8 +91,6 @@ class Means:
 
 def _mean(name: str, sums: list[float]) -> dict[str, float]:
     """What one entry of `Means` says: a mean, or shares of a whole; nothing where there was nothing."""
-    if name.endswith("²"):
-        return {name[:-1]: diagnostics.effective_share(*sums)} if sums[1] > 0 else {}
     if not name.endswith("*"):
         return {name: sums[0] / sums[1]} if sums[1] > 0 else {}
     whole = sum(sums)
@@ -169,10 +163,7 @@ def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, A
     if signals["sequence_weights"] is not None:
         per_token = advantages if advantages.dim() == 2 else advantages[:, None].expand(mask.shape)
         arguments = (per_token, signals["sequence_weights"], signals["completion_ids"], mask, group_size)
-        metrics |= {
-            "cancellation/rollout_shared_prefix": diagnostics.shared_prefix_residual(*arguments),
-            "cancellation/frequent_tokens": diagnostics.frequent_token_residual(*arguments),
-        }
+        metrics["cancellation/frequent_tokens"] = diagnostics.frequent_token_residual(*arguments)
     values = torch.stack([value.float() for value in metrics.values()]).tolist()
     return {name: value for name, value in zip(metrics, values, strict=True) if not math.isnan(value)}
 
@@ -193,8 +184,6 @@ def add_lag(means: Means, log_ratio: Tensor, mask: Tensor) -> None:
     """How far the policy has moved from the one that wrote the rows: ``log_ratio`` is log π − log π_old (B, T)."""
     counted = mask.bool()
     log_ratio = torch.where(counted, log_ratio, 0.0)
-    means.add_effective_size("lag/ess/tokens", diagnostics.weight_sums(log_ratio, counted))
-    means.add_effective_size("lag/ess/responses", diagnostics.weight_sums(log_ratio.sum(1), counted.any(1)))
     means.add_tokens("lag/ratio/frac_tail", (log_ratio.abs() > math.log(2)).float(), mask)
     means.add_largest("lag/ratio/max", torch.where(counted, log_ratio.exp(), 0.0).max())
 

@@ -6,26 +6,8 @@ from evenkeel.trainer.algorithms.diagnostics import (
     gradient_shares,
     group_composition,
     shared_prefix_lengths,
-    shared_prefix_residual,
     token_prob_counts,
 )
-
-
-def shared_prefix(advantages, weights, ids, mask):
-    return shared_prefix_residual(torch.tensor(advantages), torch.tensor(weights), ids, mask, group_size=2).item()
-
-
-def test_only_the_tokens_before_the_first_difference_are_shared():
-    # Shared: tokens 0 and 1, with |3 − 1| / 4 = 1/2 and |2 − 2| / 4 = 0. Token 3 is equal again, behind a branch.
-    ids, mask = torch.tensor([[5, 6, 7, 9], [5, 6, 8, 9]]), torch.ones(2, 4, dtype=torch.long)
-    assert shared_prefix([[3.0, 2.0, 9.0, 9.0], [-1.0, -2.0, 9.0, 9.0]], [1.0, 1.0], ids, mask) == pytest.approx(0.25)
-
-
-def test_trajectory_weights_enter_the_contributions():
-    # 1·1 − 3·1/3 cancels, 1·1 − 1·1/3 leaves (2/3) / (4/3).
-    ids, mask = torch.full((2, 2), 5), torch.ones(2, 2, dtype=torch.long)
-    residual = shared_prefix([[1.0, 1.0], [-3.0, -1.0]], [1.0, 1 / 3], ids, mask)
-    assert residual == pytest.approx(0.25, abs=1e-6)
 
 
 def test_a_shared_prefix_runs_through_what_a_tool_inserted_up_to_the_last_token_that_counts_in_all():

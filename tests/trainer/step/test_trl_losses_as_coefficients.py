@@ -10,7 +10,6 @@ from trl import GRPOConfig, GRPOTrainer
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio, symmetric_clip
 from evenkeel.trainer.algorithms.coefficients.soft_gates import sapo, vespo
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
-from evenkeel.trainer.algorithms.token_weights.entropy import top_entropy
 from tests.trainer.training import PROMPTS, digit_reward
 
 LENGTHS = torch.tensor([5, 1, 3, 5])
@@ -101,10 +100,3 @@ def test_a_token_weighs_what_trls_loss_gives_it(trl_trainer, loss_type, spread):
         expected, applied = expected * inside, applied * inside
     denominator = 4 * LENGTHS[:, None] if loss_type == "sapo" else LENGTHS.sum()
     torch.testing.assert_close(applied * denominator, expected * MASK, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("share", [0.1, 0.2, 0.5, 1.0])
-def test_the_tokens_of_highest_entropy_are_those_that_trl_keeps(trl_trainer, share):
-    entropies = torch.rand(4, 5, generator=torch.Generator().manual_seed(1))
-    kept = trl_trainer.get_high_entropy_mask(entropies, MASK, 1.0 - share)
-    assert torch.equal(top_entropy(entropies, MASK, share=share) * MASK, kept.float())
