@@ -18,6 +18,7 @@ from evenkeel.trainer.command.train import main as train
 from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.manifest import data_fingerprint
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 from tests.scripts.test_resume import assert_same_state, untimed
@@ -99,7 +100,7 @@ def test_a_branch_of_two_passes_goes_on_with_the_same_prompts(parent: Path, tmp_
     branch = branched(parent, tmp_path / "branch", *changes)
     assert [line["step"] for line in metrics(branch) if "reward" in line] == [5, 7]
     ours, theirs = (
-        [row for table in RunRecord(run).rollouts().batches() for row in table.to_pylist() if row["batch"] > 1]
+        [row for table in RecordedRollouts(run).batches() for row in table.to_pylist() if row["batch"] > 1]
         for run in (branch, parent)
     )
     assert len(ours) == 32
