@@ -97,7 +97,6 @@ def test_a_mistake_in_a_run_file_is_found(tmp_path: Path, override: str) -> None
         {"variants": {"a": {"algorithm.advantage": {"name": "pass_at_k", "kk": 1}}}},
         {"variants": {"a": {"seed": 1}}},
         {"grid": {"trl.beta": ["no"]}},
-        {"tune": {"grid": {"trl.beta": [0]}, "seeds": [9], "held_out": {"data.train.max_rows": 1}}},
     ],
     ids=str,
 )

@@ -14,7 +14,7 @@ then imported and tried. With --no-code none of it is imported, and nothing is r
 Exit status: 0 nothing stops the run (there may be warnings), 2 errors.
 
 --json prints one object: ``config``, ``ok``, ``problems`` (``severity``, ``key``, ``code``, ``text``), ``code``,
-``plan``, ``possible_processes``, ``prompt_tokens`` and ``memory_estimate``.
+``plan``, ``prompt_tokens`` and ``memory_estimate``.
 """
 
 import argparse
@@ -24,8 +24,9 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 
 from evenkeel.trainer.command import OVERRIDES, RUN_FILE, command_line, positive
-from evenkeel.trainer.run.check.check import Code, checked
+from evenkeel.trainer.run.check.check import checked
 from evenkeel.trainer.run.check.memory import GIB
+from evenkeel.trainer.run.check.named_code import Code
 from evenkeel.trainer.run.check.report import json_report, text_report
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.processes import REFUSED

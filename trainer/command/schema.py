@@ -1,13 +1,10 @@
 """What a run, sweep or claim file may hold, as JSON Schema (draft 2020-12): editors complete and check by it.
 
     evenkeel schema run > run.schema.json
-    evenkeel schema sweep > sweep.schema.json
-    evenkeel schema claim > claim.schema.json
 
 Shipped files name the shipped schema in their first line, `# yaml-language-server: $schema=…`, which `evenkeel configs
-copy` keeps right. One that you print also knows the parts that installed packages offer and the arguments of your TRL.
-What a file must hold, and what one key asks of another, is not in it: `evenkeel check` says that. The same keys as
-tables: docs/run_file.md.
+copy` keeps right. One that you print also knows the parts of installed packages and the arguments of your TRL. What a
+file must hold, and what one key asks of another, is not in it: `evenkeel check` says that.
 """
 
 import argparse
@@ -20,7 +17,6 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from evenkeel.errors import suggest
 from evenkeel.rewards.registry import Kind
 from evenkeel.trainer.command import command_line
 
@@ -40,15 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     whole = command_line(__name__, __doc__)
-    whole.add_argument("kind", nargs="?", default="run", type=_kind, choices=(*SCHEMAS,), help="of file; default: run")
+    whole.add_argument("kind", nargs="?", default="run", choices=(*SCHEMAS,), help="of file; default: run")
     return whole
-
-
-def _kind(text: str) -> str:
-    if text not in SCHEMAS:
-        nearest = suggest(text, SCHEMAS, f"Kinds: {', '.join(SCHEMAS)}.")
-        raise argparse.ArgumentTypeError(f"{text!r} is no kind of file that has a schema. {nearest}")
-    return text
 
 
 def run_schema() -> Schema:
@@ -73,14 +62,13 @@ def sweep_schema() -> Schema:
     dotted = {
         "Settings": _object(settings, patternProperties={beneath: True}),
         "Values": _object(grid, patternProperties={beneath: values}),
-        "HeldOut": {"propertyNames": {"pattern": r"^data\.test\."}, "$ref": "#/$defs/Settings"},
     }
     sweep = {**_definitions(Sweep), "SlurmExecution": _definitions(SlurmSweep)["SlurmExecution"]}
     keys, tuned = sweep["Sweep"]["properties"], sweep["Tuning"]["properties"]
     executors = [{"$ref": f"#/$defs/{name}"} for name in ("LocalExecution", "SlurmExecution")]
     keys["executor"] = {"anyOf": executors, "description": keys["executor"]["description"]}
     keys["variants"]["additionalProperties"] = {"anyOf": [{"$ref": "#/$defs/Settings"}, {"type": "null"}]}
-    for node, name in ((keys["grid"], "Values"), (tuned["grid"], "Values"), (tuned["held_out"], "HeldOut")):
+    for node, name in ((keys["grid"], "Values"), (tuned["grid"], "Values"), (tuned["held_out"], "Settings")):
         _refer(node, name)
     return _of_files(_extending({**sweep, **dotted, **run}, "Sweep"), "Sweep")
 
@@ -103,14 +91,8 @@ def _extending(definitions: dict[str, Schema], root: str) -> dict[str, Schema]:
 
 
 def _of_files(definitions: dict[str, Schema], root: str) -> Schema:
-    used: dict[str, Schema] = {}
-    names = [root]
-    for name in names:  # grows
-        if name not in used:
-            used[name] = definitions[name]
-            names += [found[1] for found in re.finditer(r'"\$ref": "#/\$defs/(\w+)', json.dumps(definitions[name]))]
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"{root} of Evenkeel"}
-    return {**about, "$ref": f"#/$defs/{root}", "$defs": dict(sorted(used.items()))}
+    return {**about, "$ref": f"#/$defs/{root}", "$defs": dict(sorted(definitions.items()))}
 
 
 def _run_definitions() -> dict[str, Schema]:
@@ -128,40 +110,36 @@ def _run_definitions() -> dict[str, Schema]:
 def _definitions(model: type[BaseModel]) -> dict[str, Schema]:
     """What pydantic says of a model, and of those in it; parts and the libraries' sections are references."""
     whole = model.model_json_schema()
-    definitions: dict[str, Schema] = {**whole.pop("$defs", {}), model.__name__: whole}
-    apart: dict[str, Schema] = {}
+    definitions = {name: _plain(node) for name, node in {**whole.pop("$defs", {}), model.__name__: whole}.items()}
     parts = _part_kinds().keys() - {"environment"}  # of a sweep that is the variables of its cells
-
-    def plain(node: Schema) -> Schema:
-        made = _rebuilt(node, plain)
-        for name in ("title", "required"):  # what a file leaves out may be in the one that it extends
-            made.pop(name, None)
-        if "description" in made:
-            paragraphs = made["description"].replace("``", "`").split("\n\n")
-            made["description"] = "\n\n".join(" ".join(text.split()) for text in paragraphs)
-        if isinstance(made.get("default"), dict):
-            del made["default"]
-        for name, each in made.get("properties", {}).items():
-            members = each.get("anyOf", ())
-            if name in parts:
-                if {"type": "null"} in members:
-                    each["anyOf"] = [{"$ref": f"#/$defs/{name}"}, {"type": "null"}]
-                else:
-                    _refer(each, name)
-            for member in (each, *members):
+    for node in [*definitions.values()]:
+        for name, each in node.get("properties", {}).items():
+            if name in parts and {"type": "null"} in each.get("anyOf", ()):
+                each["anyOf"] = [{"$ref": f"#/$defs/{name}"}, {"type": "null"}]
+            elif name in parts:
+                _refer(each, name)
+            for member in members_of(each):
                 if "properties" in member:
-                    apart[name] = {key: value for key, value in member.items() if key not in _OF_A_FIELD}
+                    definitions[name] = {key: value for key, value in member.items() if key not in _OF_A_FIELD}
                     _refer(member, name)
-        return made
-
-    return {name: plain(_in_order(node)) for name, node in definitions.items()} | apart
+    return definitions
 
 
-def _in_order(node: Schema) -> Schema:
-    """With the members of unions in one order; typing has that in which any module first wrote such a union."""
-    made = _rebuilt(node, _in_order)
-    if "anyOf" in made:
-        made["anyOf"].sort(key=lambda member: (member == {"type": "null"}, json.dumps(member)))
+def _plain(node: Schema) -> Schema:
+    """A schema without titles, without what a file must hold, and with the members of unions in one order."""
+    made: Schema = {}
+    for key, value in node.items():
+        if key == "properties":
+            made[key] = {name: _plain(each) for name, each in value.items()}
+        elif key == "anyOf":
+            members = [_plain(each) for each in value]
+            made[key] = sorted(members, key=lambda member: (member == {"type": "null"}, json.dumps(member)))
+        elif key in ("items", "additionalProperties") and isinstance(value, dict):
+            made[key] = _plain(value)
+        elif key == "description":
+            made[key] = "\n\n".join(" ".join(text.split()) for text in value.replace("``", "`").split("\n\n"))
+        elif key not in ("title", "required") and not (key == "default" and isinstance(value, dict)):
+            made[key] = value
     return made
 
 
@@ -169,20 +147,6 @@ def _refer(node: Schema, name: str) -> None:
     kept = {key: node[key] for key in _OF_A_FIELD if key in node}
     node.clear()
     node |= {"$ref": f"#/$defs/{name}", **kept}
-
-
-def _rebuilt(node: Any, change: Callable[[Any], Any]) -> Schema:
-    """A copy of a schema with ``change`` applied to the schemas right inside it."""
-    made: Schema = {}
-    for key, value in node.items():
-        if key == "properties":
-            made[key] = {name: change(each) for name, each in value.items()}
-        elif key == "anyOf":
-            made[key] = [change(each) for each in value]
-        else:
-            inside = isinstance(value, dict) and key in ("items", "additionalProperties")
-            made[key] = change(value) if inside else value
-    return made
 
 
 def _part_kinds() -> dict[str, Kind]:
@@ -205,53 +169,38 @@ def _parts() -> dict[str, Schema]:
     parts = {}
     for key, kind in _part_kinds().items():
         options = {name: _options(key, target) for name, target in sorted(kind.built_in().items())}
-        mapping: Schema = {
-            "type": "object",
-            "properties": {"name": {"anyOf": [{"enum": list(options)}, own]}},
-            "allOf": [
-                {"if": {"properties": {"name": {"const": name}}, "required": ["name"]}, "then": taken}
-                for name, taken in options.items()
-            ],
-        }
-        if key == ADVANTAGE:
-            mapping["properties"]["name"]["anyOf"].append({"const": MIX})
-            mapping["allOf"].append(
-                {"if": {"properties": {"name": {"const": MIX}}, "required": ["name"]}, "then": _mixture()}
-            )
         alone = [{"enum": list(options)}] if options else []
+        if key == ADVANTAGE:
+            options[MIX] = _object({"name": {}, "of": {"type": "object", "description": "Name → weight."}})
+        chosen = [
+            {"if": {"properties": {"name": {"const": name}}, "required": ["name"]}, "then": taken}
+            for name, taken in options.items()
+        ]
+        named = {"name": {"anyOf": [{"enum": list(options)}, own]}}
+        mapping = {"type": "object", "properties": named, "allOf": chosen}
         parts[key] = {"anyOf": [*alone, own, mapping]}
     return parts
-
-
-def _mixture() -> Schema:
-    """What is beside the name of a mixture."""
-    weight = {"type": "number", "exclusiveMinimum": 0}
-    with_options = {"type": "object", "properties": {"weight": weight}}
-    parts = {"type": "object", "minProperties": 1, "additionalProperties": {"anyOf": [weight, with_options]}}
-    of = parts | {"description": "Name → weight, or its weight and options."}
-    return _object({"name": {"description": "Estimators added up."}, "of": of})
 
 
 def _options(kind: str, target: Callable[..., Any]) -> Schema:
     """A mapping of the options of a built-in part, which a function takes by keyword alone."""
     from evenkeel.rewards.verifier import Verifier
 
-    documentation = inspect.getdoc(target) or ""
+    documentation = (inspect.getdoc(target) or "").replace("``", "`")
     entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", documentation, flags=re.MULTILINE)
-    meanings = {name: " ".join(text.replace("``", "`").split()) for name, text in entries}
+    meanings = {name: " ".join(text.split()) for name, text in entries}
     is_class = inspect.isclass(target)
     hints = typing.get_type_hints(target.__init__ if is_class and kind != "verifier" else target)
-    properties: Schema = {"name": {"description": documentation.partition("\n")[0].replace("``", "`")}}
+    properties: Schema = {"name": {"description": documentation.partition("\n")[0]}}
     for name, parameter in inspect.signature(target).parameters.items():
         if is_class or parameter.kind is parameter.KEYWORD_ONLY:
             hint = hints[name]
-            option = {"$ref": "#/$defs/verifier"} if hint is Verifier else _in_order(TypeAdapter(hint).json_schema())
+            option = {"$ref": "#/$defs/verifier"} if hint is Verifier else _plain(TypeAdapter(hint).json_schema())
             if parameter.default is not parameter.empty:
                 option["default"] = parameter.default
             properties[name] = option | ({"description": meanings[name]} if name in meanings else {})
     if kind in ("environment", "tool"):
-        limit = {"type": "number", "exclusiveMinimum": 0, "description": "Seconds of each call."}
-        properties.setdefault("time_limit_s", limit)
+        properties |= {"time_limit_s": {"type": "number", "exclusiveMinimum": 0}, **properties}
     return _object(properties)
 
 

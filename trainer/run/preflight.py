@@ -4,15 +4,12 @@ import logging
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.algorithms.strategies import Strategies
-from evenkeel.trainer.run.config import BatchPlan, RunConfig, quantization_config
+from evenkeel.trainer.run.config import RunConfig, quantization_config
 from evenkeel.trainer.run.config.trackers import VARIABLES
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.data import check_rows_enough
-from evenkeel.trainer.run.environments import Environments
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.launched_as import check_launched
@@ -32,38 +29,26 @@ def check_launch(experiment: Experiment, tree: Node) -> None:
     Args:
         tree: what is written in the run's file and on the command line.
     """
-    config, args, started = experiment.config, experiment.args, experiment.processes
-    check_launched(args, started)
+    check_launched(experiment.args, experiment.processes)
     with located(tree, "model"):
-        quantization_config(config)  # refuses without its package
-    rows, environments = experiment.rows["train"], experiment.environments
-    for topic, check in schedule_checks(config, args, experiment.strategies, experiment.plan, rows, environments):
+        quantization_config(experiment.config)  # refuses without its package
+    for topic, check in schedule_checks(experiment):
         with located(tree, topic):
             check()
 
 
-def schedule_checks(
-    config: RunConfig, args: Any, strategies: Strategies, plan: BatchPlan, rows: Any, environments: Environments | None
-) -> list[tuple[str, Callable[[], None]]]:
-    """Topic and check of what must go together on any machine.
-
-    Args:
-        rows: to train on, or ``None`` where unknown.
-        environments: ``None`` where unknown.
-    """
-    passes = strategies.schedule.num_passes
-    speed = config.speed_options
-    checks: list[tuple[str, Callable[[], None]]] = [
-        ("trl", partial(check_arguments, args, passes)),
+def schedule_checks(experiment: Experiment) -> list[tuple[str, Callable[[], None]]]:
+    """Topic and check of what must go together on any machine."""
+    config, args, strategies = experiment.config, experiment.args, experiment.strategies
+    speed, environments = config.speed_options, experiment.environments
+    own = None if not environments else "tools" if config.environment is None else "environment"
+    columns = frozenset[str]().union(*(kind.turn_columns for kind in environments.values()))
+    return [
+        ("trl", partial(check_arguments, args, strategies.schedule.num_passes)),
         ("algorithm", partial(check_combination, args, strategies, speed)),
+        ("algorithm", partial(check_turns, args, strategies, speed, own, columns)),
+        ("data", partial(check_rows_enough, len(experiment.rows["train"]), experiment.plan.prompts_per_rollout)),
     ]
-    if environments is not None:
-        own = None if not environments else "tools" if config.environment is None else "environment"
-        columns = frozenset[str]().union(*(kind.turn_columns for kind in environments.values()))
-        checks.append(("algorithm", partial(check_turns, args, strategies, speed, own, columns)))
-    if rows is not None:
-        checks.append(("data", partial(check_rows_enough, len(rows), plan.prompts_per_rollout)))
-    return checks
 
 
 def follow_run_file(config: RunConfig) -> str:
@@ -116,8 +101,5 @@ def check_wandb_answers(config: RunConfig) -> None:
     try:
         wandb.login(verify=True)
     except wandb.Error as error:
-        raise Refusal(
-            f"Connecting to W&B: {in_words(error)} With WANDB_MODE=offline the run is kept on the disk, and `wandb "
-            "sync` sends it later; another key is set by `wandb login`, or by WANDB_API_KEY.",
-            code="launch",
-        ) from error
+        instead = "Set WANDB_MODE=offline and send the run later by `wandb sync`, or set another WANDB_API_KEY."
+        raise Refusal(f"Connecting to W&B: {in_words(error)} {instead}", code="launch") from error

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import Problem, Refusal
-from evenkeel.rewards.registry import is_of_python, without_own_code
+from evenkeel.rewards.registry import without_own_code
 from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.check.context import SEVERITIES, CheckContext
 from evenkeel.trainer.run.check.data import data_problems, reward_problems
@@ -21,8 +21,8 @@ from evenkeel.trainer.run.check.machine import (
 )
 from evenkeel.trainer.run.check.memory import MemoryEstimate
 from evenkeel.trainer.run.check.model import size_of
-from evenkeel.trainer.run.check.named_code import file_of, named_code
-from evenkeel.trainer.run.check.plan import Plan, plan_of, possible_processes
+from evenkeel.trainer.run.check.named_code import Code, named_code
+from evenkeel.trainer.run.check.plan import Plan, plan_of
 from evenkeel.trainer.run.check.prompts import check_bounded, length_problems, template_problems
 from evenkeel.trainer.run.check.rehearsal import rehearse
 from evenkeel.trainer.run.check.weights import model_problems
@@ -38,25 +38,6 @@ _BRIEF_ROWS = 128
 """Prompts of each set that are tokenized again as a run starts."""
 
 
-@dataclass(frozen=True)
-class Code:
-    """Code that a run's file names.
-
-    Attributes:
-        name: ``module:attribute``, or the model whose folder holds it.
-        file: of the module; ``None`` where there is none, or it is the model's.
-        key: dotted, and ``written``: the line or the command line.
-    """
-
-    name: str
-    file: str | None
-    key: str
-    written: str
-
-    def __str__(self) -> str:
-        return f"  {self.name} ({self.file or 'no file'}): {self.written}, {self.key}"
-
-
 @dataclass
 class Checked:
     """What a check found.
@@ -65,7 +46,6 @@ class Checked:
         problems: errors first, then warnings and notes.
         plan: ``None`` where a part of the run cannot be built.
         memory: estimates by the way of dividing the model.
-        processes: numbers of processes on which the batch can be cut.
         prompt_tokens: part → of how many prompts that were tokenized the longest has how many tokens.
         code: what the file names beside built-in parts.
     """
@@ -73,7 +53,6 @@ class Checked:
     problems: list[Problem] = field(default_factory=list)
     plan: Plan | None = None
     memory: dict[Any, MemoryEstimate] = field(default_factory=dict)
-    processes: tuple[int, ...] = ()
     prompt_tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
     code: tuple[Code, ...] = ()
 
@@ -107,7 +86,7 @@ def checked(
         tree, config = layered(Path(path), overrides), load_config(path, overrides)
     except Refusal as refusal:
         return Checked([*refusal.problems])
-    code = _code_of(config, tree)
+    code = named_code(config, tree)
     on_code(code)
     experiment = Experiment(config, Path(path).resolve().parent, processes or config.num_processes or 1)
     context = CheckContext(experiment, tree)
@@ -115,34 +94,18 @@ def checked(
         if not runs_code:
             limits.enter_context(without_own_code())
             if config.model.trust_remote_code:
-                return Checked([_not_run("the model's own code is not run, so nothing is checked of the model.")])
+                return Checked([_not_rehearsed("its own code is not run: nothing of the model is checked.")], code=code)
         _build(context, {} if known is None else known)
         result = _checked(context, device_bytes)
         if runs_code and not result.errors:
             with context.collecting("trl"):
                 if not rehearse(experiment, context.settings):
-                    context.add(_not_run("a model of this class cannot be cut to two layers: nothing is rehearsed."))
-        result.problems = _sorted(context.problems)
-    result.code = code
-    return result
+                    context.add(_not_rehearsed("cannot be cut to two layers: nothing is rehearsed."))
+    return replace(result, problems=_sorted(context.problems), code=code)
 
 
-def _not_run(what: str) -> Problem:
-    return Problem(("model", "trust_remote_code"), what, code="code-not-run", severity="note")
-
-
-def _code_of(config: RunConfig, tree: Node) -> tuple[Code, ...]:
-    """What is imported for a run, and where it is named; what is refused for its name alone is no such thing."""
-    named = {place: name for place, name in named_code(config).items() if not is_of_python(name)}
-    files = {place: file_of(name.partition(":")[0]) for place, name in named.items()}
-    if config.model.trust_remote_code:
-        place = ("model", "trust_remote_code")
-        named[place], files[place] = f"the code of {config.model.name_or_path}", None
-    written = {place: tree.at(place) or tree.at(place[:-1]) or tree for place in named}
-    return tuple(
-        Code(name, str(files[place]) if files[place] else None, ".".join(map(str, place)), str(written[place].origin))
-        for place, name in named.items()
-    )
+def _not_rehearsed(what: str) -> Problem:
+    return Problem(("model", "name_or_path"), what, code="code-not-run", severity="note")
 
 
 def _build(context: CheckContext, known: dict[str, Any]) -> None:
@@ -162,8 +125,9 @@ def _build(context: CheckContext, known: dict[str, Any]) -> None:
     with context.collecting("trl"):
         experiment.args = planned_config(config, experiment.processes, _lacking(config))
     with context.collecting():
-        parts = (context.strategies, context.plan, context.rows["train"], experiment.environments)
-        for section, check in schedule_checks(config, context.args, *parts):
+        for name in ("strategies", "plan", "rows", "args"):  # where one cannot be built nothing more is said
+            getattr(context, name)
+        for section, check in schedule_checks(experiment):
             with context.collecting(section):
                 check()
         with context.collecting("branch_of"):
@@ -191,7 +155,7 @@ def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
     Raises:
         Refusal: there are errors; it holds them all.
     """
-    context = CheckContext(experiment, tree, most_rows=_BRIEF_ROWS, here=True)
+    context = CheckContext(experiment, tree, most_rows=_BRIEF_ROWS)
     result = _checked(context, None)
     if result.errors:
         raise Refusal(problems=result.errors)
@@ -204,35 +168,35 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Problem]]], ...] = (
     ("rewards", reward_problems),
     ("data", data_problems),
     ("data", length_problems),
-    ("output_dir", machine_problems),
+    ("trl", machine_problems),
 )
 
 
 def _checked(context: CheckContext, device_bytes: int | None) -> Checked:
     result = Checked()
     with context.collecting("model"):
-        context.unbuilt.add("tokenizer")  # of a model that cannot be read nothing more is said
-        _ = context.settings
-        context.unbuilt.remove("tokenizer")
+        try:
+            _ = context.settings
+        except Exception as fault:  # of a model that cannot be read nothing more is said
+            context.faults["tokenizer"] = fault
+            raise
     with context.collecting("model", unexplained="warning"):
         check_bounded(context)
     for section, check in _CHECKS:
         with context.collecting(section, unexplained="warning"):
             context.add(*check(context))
     with context.collecting("algorithm", unexplained="warning"):
-        result.plan = plan_of(context)
-        result.processes = possible_processes(context.config)
         context.add(*warnings_of(Given(context.config.model_dump(exclude_unset=True))))
+        result.plan = plan_of(context)
     with context.collecting("model", unexplained="warning"):
-        tokens = {part: (len(each), max(each)) for part, each in context.prompt_lengths.items()}
-        result.prompt_tokens = tokens
+        result.prompt_tokens = {part: (len(each), max(each)) for part, each in context.prompt_lengths.items()}
         size = None
         with context.collecting("model", "lora"):
             if context.skeleton is not None:
                 size = size_of(context.skeleton, context.settings, context.config)
         if size is not None:
             device = device_memory(context) if device_bytes is None else device_bytes
-            longest = max((longest for _, longest in tokens.values()), default=None)
+            longest = max(longest for _, longest in result.prompt_tokens.values())
             result.memory = memory_estimates(context, size, longest, device)
             context.add(*memory_problems(context, result.memory, device), *disk_problems(context, size))
     result.problems = _sorted(context.problems)

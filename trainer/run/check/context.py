@@ -14,42 +14,57 @@ from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.library_errors import UNEXPLAINED, at_its_line, in_words, place_of
-from evenkeel.trainer.run.tokenizer import folder_fault
 
 if TYPE_CHECKING:
     from torch import nn
 
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 _LONGEST = 64
 """Prompts, the longest by characters, that are all tokenized."""
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
-
-
-class UnbuiltError(Exception):
-    """A part could not be built, which is a problem already."""
+_PARTS: dict[str, tuple[str, ...]] = {
+    "strategies": ("algorithm",),
+    "plan": ("algorithm",),
+    "args": ("trl",),
+    "rows": ("data",),
+    "tokenizer": ("model", "name_or_path"),
+    "settings": ("model", "name_or_path"),
+}
+"""Part of an experiment, or the model's configuration → the section whose problem it is if it cannot be built."""
 
 
 @dataclass
 class CheckContext:
-    """A run, and what is wrong with it.
+    """A run, and what is wrong with it. Its parts are those of `Experiment`, and the model's ``settings``.
 
     Attributes:
         tree: what its file and the command line say.
         most_rows: of each set, so many prompts are tokenized.
-        here: the run starts on this machine and now; else a GPU that it lacks is not held against it.
         problems: so far.
-        unbuilt: parts that are not to be used; why is among the problems.
+        faults: part that could not be built, or is not to be used → why, which is among the problems.
     """
 
     experiment: Experiment
     tree: Node
     most_rows: int = 1000
-    here: bool = False
     problems: list[Problem] = field(default_factory=list)
-    unbuilt: set[str] = field(default_factory=set)
+    faults: dict[str, Exception] = field(default_factory=dict)
 
     @property
     def config(self) -> RunConfig:
         return self.experiment.config
+
+    def __getattr__(self, name: str) -> Any:
+        """A part; what it raises is a problem of its own section, and is raised again whenever it is asked for."""
+        if name not in _PARTS:
+            raise AttributeError(name)
+        if name not in self.faults:
+            with self.collecting(*_PARTS[name]):
+                try:
+                    return self._settings if name == "settings" else getattr(self.experiment, name)
+                except Exception as fault:
+                    self.faults[name] = fault
+                    raise
+        raise self.faults[name]
 
     @contextmanager
     def collecting(self, *path: str, unexplained: Severity = "error") -> Iterator[None]:
@@ -60,10 +75,8 @@ class CheckContext:
         """
         try:
             yield
-        except UnbuiltError:
-            return
         except CodeNotRunError as fault:
-            self.problems.append(Problem(path, str(fault), code=fault.code, severity="note"))
+            self.add(Problem(path, str(fault), code=fault.code, severity="note"))
         except Refusal as fault:
             self.add(*fault.problems, path=path)
         except Exception as fault:  # noqa: BLE001 — libraries raise anything at what a user wrote
@@ -76,47 +89,13 @@ class CheckContext:
         known = {each.what for each in self.problems}
         self.problems += [each for each in found if each.what not in known]
 
-    def part(self, name: str, *path: str) -> Any:
-        """A part of the experiment.
-
-        Raises:
-            UnbuiltError: it cannot be built; why is among the problems.
-        """
-        if name not in self.unbuilt:
-            with self.collecting(*path):
-                return getattr(self.experiment, name)
-            self.unbuilt.add(name)
-        raise UnbuiltError
-
-    @property
-    def strategies(self) -> Any:
-        return self.part("strategies", "algorithm")
-
-    @property
-    def plan(self) -> Any:
-        return self.part("plan", "algorithm")
-
-    @property
-    def args(self) -> Any:
-        return self.part("args", "trl")
-
-    @property
-    def rows(self) -> Any:
-        return self.part("rows", "data")
-
-    @property
-    def tokenizer(self) -> Any:
-        return self.part("tokenizer", "model", "name_or_path")
-
     @cached_property
-    def settings(self) -> Any:
-        """The model's configuration; of one that also sees, all of it."""
-        if (fault := folder_fault(self.config.model.name_or_path)) is not None:
-            raise fault
+    def _settings(self) -> Any:
         return model_settings(self.config)
 
-    @cached_property
+    @property
     def text_settings(self) -> Any:
+        """The model's configuration without what it sees."""
         return self.settings.get_text_config()
 
     @cached_property
@@ -143,12 +122,6 @@ class CheckContext:
     def is_half_precision(self) -> bool:
         """Whether forward passes compute in 16 bits; bf16 is TRL's default."""
         return bool(self.config.trl.get("bf16", True) or self.argument("fp16"))
-
-    @property
-    def max_positions(self) -> int | None:
-        """Positions that the model was made for, where its configuration says so."""
-        found = getattr(self.text_settings, "max_position_embeddings", None)
-        return found if isinstance(found, int) and found > 0 else None
 
     def argument(self, name: str) -> Any:
         """One of TRL's arguments, as the file gives it or TRL's default."""

@@ -18,17 +18,14 @@ def data_problems(context: CheckContext) -> Iterator[Problem]:
             asked = [f"{question}\0{reference!r}" for question, reference in zip(asked, rows["reference"], strict=True)]
         if answered := [row for row, prompt in enumerate(prompts) if prompt[-1]["role"] == "assistant"]:
             what = f"{len(answered)} prompts end with a message of the assistant (rows {first_of(answered)})."
-            instead = "Name a column of questions under `columns:`, or cut the messages before it."
-            yield Problem(place, what, instead, code="prompt-ends-with-answer", severity="warning")
+            yield Problem(place, what, code="prompt-ends-with-answer", severity="warning")
         first = {question: row for row, question in reversed([*enumerate(asked)])}
         if again := [row for row, question in enumerate(asked) if first[question] < row]:
             what = f"{len(again)} of {len(asked)} rows repeat the prompt of an earlier one (rows {first_of(again)})."
-            instead = "Remove them, above all where the reference is another."
-            yield Problem(place, what, instead, code="repeated-prompts", severity="warning")
+            yield Problem(place, what, code="repeated-prompts", severity="warning")
         if seen := [row for row, question in enumerate(asked) if question in trained]:
             what = f"{len(seen)} of the {len(asked)} held-out rows are trained on (rows {first_of(seen)})."
-            instead = "Take them out of one; of a generator give both the same seed, and part: train or test."
-            yield Problem(place, what, instead, code="held-out-rows-trained", severity="warning")
+            yield Problem(place, what, "Take them out.", code="held-out-rows-trained", severity="warning")
         trained |= {*asked} if part == "train" else set()
 
 
@@ -41,17 +38,16 @@ def _question(prompt: Sequence[Any]) -> str:
 def reward_problems(context: CheckContext) -> Iterator[Problem]:
     """Weights under which nothing is learned, or its opposite; rewards for form alone."""
     rewards, verifiers = context.config.rewards, context.experiment.verifiers
-    if not any(reward.weight > 0 for reward in rewards):
-        what = f"is {rewards[0].weight:g}, and no reward has a weight above 0: nothing right is paid."
+    paid = [reward.label for reward in rewards if reward.weight > 0]
+    if not paid:
+        what = "is not above 0 for any reward: nothing right is paid."
         yield Problem(("rewards", 0, "weight"), what, "Write weight: 1.0.", code="no-positive-weight")
     if len(verifiers) < len(rewards):
         return
-    counted = [verifiers[reward.label] for reward in rewards if reward.weight > 0]
-    if counted and not any(verifier.reads_reference for verifier in counted):
-        what = "no reward reads the reference: the form of an answer is paid, never whether it is right."
-        instead = "Add a verifier for the answer, such as math_answer or exact_match."
-        yield Problem(("rewards",), what, instead, code="no-reward-reads-reference", severity="warning")
-    elif not verifiers[rewards[0].label].reads_reference and len(rewards) > 1 and rewards[0].task is None:
-        what = "judges the form alone, and the first reward says whether a row is right."
-        instead = "Put the verifier of the answer first."
-        yield Problem(("rewards", 0), what, instead, code="form-judged-first", severity="warning")
+    reading = {label for label, verifier in verifiers.items() if verifier.reads_reference}
+    if paid and not reading & {*paid}:
+        what = "pay the form of an answer and never whether it is right: none reads the reference."
+        yield Problem(("rewards",), what, code="no-reward-reads-reference", severity="warning")
+    elif rewards[0].label not in reading and len(rewards) > 1 and rewards[0].task is None:
+        what = "scores the form alone, and the first reward says whether a row is right."
+        yield Problem(("rewards", 0), what, "Put another first.", code="form-judged-first", severity="warning")

@@ -109,19 +109,51 @@ def memory_per_device(
     model: ModelSize, training: Training, sharding: Sharding = "ddp", processes: int = 1
 ) -> MemoryEstimate:
     """An estimate of what one device must hold; the formulas are at the top of this file."""
-    terms = [
-        *_states(model, training, sharding, processes),
-        *_reference(model, training, sharding, processes),
-        *_gathered(model, training, sharding),
-        *_activations(model, training, sharding),
-        *_logits(model, training),
-        *_generation(model, training),
-    ]
+    return MemoryEstimate(tuple(_terms(model, training, sharding, processes)))
+
+
+def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: int) -> Iterator[Term]:
+    computed, tokens = training.compute_bytes, training.rows * training.tokens
+    is_deepspeed = sharding.startswith("zero") and computed == 2
+    autocast = sharding == "ddp" and training.weight_bytes == 4 and computed == 2  # the others hold a copy in 16 bits
+    stored = min(training.weight_bytes, 2) if is_deepspeed else training.weight_bytes
+    of_weights = processes if sharding in ("zero3", "fsdp2") else 1
+    of_gradients = processes if sharding in ("zero2", "zero3", "fsdp2") else 1
+    of_states = 1 if sharding == "ddp" else processes
+    gradients = round(model.trained * max(stored, 2))  # an adapter on 4-bit weights is kept in 16 bits
+    yield Term("weights", round(model.parameters * stored / of_weights), "always")
+    if autocast:
+        yield Term("weights in 16 bits (autocast)", model.parameters * 2, "training")
+    yield Term("gradients", round(gradients / of_gradients), "always")
+    if sharding == "ddp" and processes > 1:
+        yield Term("gradient buckets (DDP)", gradients, "always")
+    if is_deepspeed:
+        yield Term("float32 weights (DeepSpeed)", round(model.trained * 4 / of_states), "always")
+    if training.optimizer_states:
+        of_value = training.optimizer_bytes or (4 if is_deepspeed else max(stored, 2))
+        yield Term("optimizer", round(model.trained * training.optimizer_states * of_value / of_states), "always")
+    if training.reference:
+        yield Term("reference model", round(model.parameters * stored / of_weights), "always")
+    if sharding in ("zero3", "fsdp2"):
+        embeddings = model.vocabulary * model.hidden
+        layer = (model.parameters - embeddings) // model.layers
+        yield Term("gathered weights", (2 * layer + embeddings) * computed, "training")
+        if training.rows_generated and sharding == "zero3":
+            yield Term("gathered weights", model.parameters * computed, "generation")
+    layer = activations_of_a_token(model, computed, autocast=autocast)
+    residual = (4 if autocast else computed) * model.hidden
+    of_a_token = model.layers * residual + layer if training.checkpointing else model.layers * layer
+    yield Term("activations", tokens * of_a_token, "training")
+    tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS) * computed
+    head = model.vocabulary * model.hidden * 4 if model.trained == model.parameters else 0
+    yield Term("logits", tile + head + tokens * model.hidden * 4, "training")
+    if training.rows_generated:
+        of_a_token = 2 * model.layers * model.key_value_heads * model.head_dim * computed
+        yield Term("keys and values", training.rows_generated * training.tokens * of_a_token, "generation")
     if training.vllm_bytes:
-        terms.append(Term("vLLM", training.vllm_bytes, "always"))
+        yield Term("vLLM", training.vllm_bytes, "always")
     if training.on_gpu:
-        terms.append(Term("CUDA context", CONTEXT, "always"))
-    return MemoryEstimate(tuple(terms))
+        yield Term("CUDA context", CONTEXT, "always")
 
 
 def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bool) -> int:
@@ -141,69 +173,3 @@ def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bo
     if model.head_norms:
         norms += (queries + values) * (4 + compute_bytes) + 4 * (model.heads + model.key_value_heads)
     return norms + kept * compute_bytes
-
-
-def _is_autocast(training: Training, sharding: Sharding) -> bool:
-    """Whether float32 weights are cast as they are used; DeepSpeed and FSDP2 hold the working copy in 16 bits."""
-    return sharding == "ddp" and training.weight_bytes == 4 and training.compute_bytes == 2
-
-
-def _states(model: ModelSize, training: Training, sharding: Sharding, processes: int) -> Iterator[Term]:
-    stored, weights, trained = training.weight_bytes, model.parameters, model.trained
-    of_optimizer = training.optimizer_bytes or max(stored, 2)
-    deepspeed_16 = sharding.startswith("zero") and training.compute_bytes == 2
-    if deepspeed_16:
-        stored, of_optimizer = 2 if stored > 2 else stored, training.optimizer_bytes or 4
-    of_gradient = max(stored, 2)  # an adapter on 4-bit weights is kept in 16 bits
-    parts = {"weights": sharding in ("zero3", "fsdp2"), "gradients": sharding in ("zero2", "zero3", "fsdp2")}
-    shares = {name: processes if divided else 1 for name, divided in parts.items()}
-    of_states = 1 if sharding == "ddp" else processes
-    yield Term("weights", round(weights * stored / shares["weights"]), "always")
-    if _is_autocast(training, sharding):
-        yield Term("weights in 16 bits (autocast)", weights * 2, "training")
-    yield Term("gradients", round(trained * of_gradient / shares["gradients"]), "always")
-    if sharding == "ddp" and processes > 1:
-        yield Term("gradient buckets (DDP)", round(trained * of_gradient), "always")
-    if deepspeed_16:
-        yield Term("float32 weights (DeepSpeed)", round(trained * 4 / of_states), "always")
-    if training.optimizer_states:
-        yield Term("optimizer", round(trained * training.optimizer_states * of_optimizer / of_states), "always")
-
-
-def _reference(model: ModelSize, training: Training, sharding: Sharding, processes: int) -> Iterator[Term]:
-    if training.reference:
-        stored = min(training.weight_bytes, 2) if sharding.startswith("zero") else training.weight_bytes
-        divided = processes if sharding in ("zero3", "fsdp2") else 1
-        yield Term("reference model", round(model.parameters * stored / divided), "always")
-
-
-def _gathered(model: ModelSize, training: Training, sharding: Sharding) -> Iterator[Term]:
-    if sharding not in ("zero3", "fsdp2"):
-        return
-    embeddings = model.vocabulary * model.hidden
-    layer = (model.parameters - embeddings) // model.layers
-    yield Term("gathered weights", (2 * layer + embeddings) * training.compute_bytes, "training")
-    if training.rows_generated and sharding == "zero3":
-        yield Term("gathered weights", model.parameters * training.compute_bytes, "generation")
-
-
-def _activations(model: ModelSize, training: Training, sharding: Sharding) -> Iterator[Term]:
-    autocast = _is_autocast(training, sharding)
-    tokens = training.rows * training.tokens
-    layer = activations_of_a_token(model, training.compute_bytes, autocast=autocast)
-    residual = (4 if autocast else training.compute_bytes) * model.hidden
-    of_a_token = model.layers * residual + layer if training.checkpointing else model.layers * layer
-    yield Term("activations", tokens * of_a_token, "training")
-
-
-def _logits(model: ModelSize, training: Training) -> Iterator[Term]:
-    tokens = training.rows * training.tokens
-    tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS) * training.compute_bytes
-    head = model.vocabulary * model.hidden * 4 if model.trained == model.parameters else 0
-    yield Term("logits", tile + head + tokens * model.hidden * 4, "training")
-
-
-def _generation(model: ModelSize, training: Training) -> Iterator[Term]:
-    if training.rows_generated:
-        of_a_token = 2 * model.layers * model.key_value_heads * model.head_dim * training.compute_bytes
-        yield Term("keys and values", training.rows_generated * training.tokens * of_a_token, "generation")

@@ -9,6 +9,7 @@ from typing import Any
 from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.check.memory import ModelSize
 from evenkeel.trainer.run.config import RunConfig, lora_config
+from evenkeel.trainer.run.tokenizer import folder_fault
 
 _NO_HEAD = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "LMHead")
 _MODEL = ("model", "name_or_path")
@@ -26,6 +27,8 @@ def model_settings(config: RunConfig) -> Any:
     from evenkeel.trainer.run.data.sources import use_offline_mode
 
     model = config.model
+    if (fault := folder_fault(model.name_or_path)) is not None:
+        raise fault
     if not Path(model.name_or_path).exists():
         use_offline_mode()
     try:

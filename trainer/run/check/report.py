@@ -17,8 +17,6 @@ _WIDTH = 110
 def text_report(checked: Checked, path: str) -> str:
     """The plan, the memory, the problems, and a last line that counts them."""
     lines = [] if checked.plan is None else [*plan_lines(checked.plan)]
-    if checked.processes:
-        lines.append(f"Processes on which the batch can be cut: {', '.join(map(str, checked.processes))}.")
     for part, (number, longest) in checked.prompt_tokens.items():
         lines.append(f"Prompts of data.{part}: at most {longest:,} tokens (of {number:,} that were tokenized).")
     for way, estimate in checked.memory.items():
@@ -49,7 +47,6 @@ def json_report(checked: Checked, path: str) -> str:
         "problems": problems,
         "code": [asdict(each) for each in checked.code],
         "plan": None if checked.plan is None else asdict(checked.plan),
-        "possible_processes": checked.processes,
         "prompt_tokens": tokens,
         "memory_estimate": memory,
     }

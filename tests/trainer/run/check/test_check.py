@@ -56,17 +56,15 @@ def test_lopti_trains_every_token_twice_in_as_many_steps(workshop: Path):
 
 def test_a_batch_is_cut_on_other_numbers_of_processes(workshop: Path):
     result = run_of(workshop, "trl.per_device_train_batch_size=4", processes=2)
-    assert result.processes == (1, 2, 4)
     assert result.plan is not None
     assert (result.plan.processes, result.plan.completions_per_rollout) == (2, 16)
     assert {*(result.memory or {})} == {"ddp", "zero1", "zero2", "zero3", "fsdp2"}
 
 
-def test_what_is_wrong_in_five_parts_is_said_at_once(workshop: Path):
+def test_what_is_wrong_in_four_parts_is_said_at_once(workshop: Path):
     overrides = [
         "data.train.path=data/twice.jsonl",
         "rewards.0.weight=0.0",
-        "output_dir=/proc/run",
         "model.name_or_path=models/tinny",
         "algorithm.advantage=grop",
     ]
@@ -75,12 +73,11 @@ def test_what_is_wrong_in_five_parts_is_said_at_once(workshop: Path):
     assert sorted(found) == [
         ("error", "no-model-folder"),
         ("error", "no-positive-weight"),
-        ("error", "output-dir-not-writable"),
         ("error", "unknown-name"),
         ("warning", "repeated-prompts"),
     ]
     said = "\n".join(map(str, result.problems))
-    for value in ("/proc", "tiny?", "grpo?"):
+    for value in ("tiny?", "grpo?"):
         assert value in said
 
 
@@ -130,7 +127,6 @@ def test_json_holds_what_its_schema_names(workshop: Path, capsys: pytest.Capture
         "problems",
         "code",
         "plan",
-        "possible_processes",
         "prompt_tokens",
         "memory_estimate",
     }

@@ -2,9 +2,6 @@
 
 from tests.trainer.run.check.mistakes.mistake import mistake
 
-ONLINE = ("logging={report_to: [wandb]}",)
-NO_KEY = {"WANDB_API_KEY": "", "WANDB_MODE": "online", "NETRC": "no_such_file"}
-
 LAUNCH = [
     mistake("another number of processes", "other-number-of-processes", "num_processes=2", processes=1, says="2"),
     mistake(
@@ -16,7 +13,6 @@ LAUNCH = [
         says="vllm",
     ),
     mistake("a GPU that is not there", "no-gpu", "trl.use_cpu=false", severity="warning"),
-    mistake("a directory under a file", "output-dir-not-writable", "output_dir=run.yaml/run", says="output_dir"),
     mistake(
         "checkpoints within a rollout batch",
         "inside-a-rollout-batch",
@@ -65,5 +61,4 @@ LAUNCH = [
         "evaluation.every_steps=2",
         says="metric_for_best_model",
     ),
-    mistake("a hub without a token", "no-hub-token", "trl.push_to_hub=true", says="HF_TOKEN"),
 ]
