@@ -132,8 +132,6 @@ def test_the_answer_in_tags(completion, score):
 def test_an_unknown_place_is_refused():
     with pytest.raises(ValueError, match=r"'boxed'.*'answer_tag'"):
         MathAnswer(answer_in="tags")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="cpu_seconds"):
-        MathAnswer(cpu_seconds=0)
 
 
 def test_algebra_that_is_cut_off_is_wrong_and_counted(monkeypatch):
@@ -212,7 +210,7 @@ def test_a_gold_that_fails_alone_is_unjudged_and_refused_before_training(monkeyp
 def test_a_gold_against_which_all_is_right_is_refused(monkeypatch):
     assert MathAnswer().wrong_completion("(1, x]") == "\\boxed{(\\frac{5741}{8191}, \\frac{5741}{8191}]}"
     monkeypatch.setattr(verifier_module, "same", lambda gold, answer, algebra: True)
-    with pytest.raises(Refusal, match=r"row 0: a plain wrong answer, .*5741.*, scores 1.0 too: equal to"):
+    with pytest.raises(Refusal, match=r"row 0: a plain wrong answer, .*5741.*, scores 1.0.*: equal to"):
         check_references(MathAnswer(workers=1), ["2\\sqrt{3}"], "data.train")
 
 
