@@ -24,7 +24,16 @@ from trl.trainer.utils import split_pixel_values_by_grid, split_tensor_dict, uns
 from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.choices import divides_over_ranks, drops
-from evenkeel.trainer.step.packing import Packing, Sharing, packing, pays, planned_cuts, prompt_numbers, work_of
+from evenkeel.trainer.step.packing import (
+    Packing,
+    Sharing,
+    packing,
+    pays,
+    planned_cuts,
+    prompt_numbers,
+    with_shared_prompts,
+    work_of,
+)
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.setup import Batch, Position, Setup, random_streams_kept
 
@@ -190,13 +199,47 @@ class PlannedCut:
             whole["keep"] = torch.cat([kept_tokens(self.strategies.schedule, m, pass_index) for m in microbatches])
         prompts, needed = self._needed(whole, mask)
         numbers = self._prompt_numbers(whole["prompt_ids"], whole["prompt_mask"])
-        units = self._plan(prompts, needed, numbers, len(microbatches), rows_each)
+        units = self._plan(prompts, needed, numbers, len(microbatches), rows_each, self.rows_per_unit)
         prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()  # one wait, not one a micro-batch
         old_counts = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches])
         planned = [self._microbatch(whole, rows, prompts, needed, numbers, rows_each, old_counts) for rows in units]
         for batch, counted in zip(planned, mask.split(rows_each), strict=True):
             batch |= {"all_tokens": counted.sum(), "all_rows": rows_each}
         return planned
+
+    def scored(
+        self,
+        score: Callable[..., Any],
+        model: Any,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        width: int,
+        batch_size: int | None = None,
+        **keywords: Any,
+    ) -> tuple[Tensor | None, Tensor | None, None]:
+        """What ``score`` gives for all rows without a gradient, from passes no wider than their rows. A collective."""
+        prompt_mask, mask = attention_mask[:, :-width], attention_mask[:, -width:]
+        prompts, needed = self._prompt_lengths(prompt_mask), last_counted(mask).clamp(min=1)
+        numbers = self._prompt_numbers(input_ids[:, :-width], prompt_mask)
+        rows_each = min(batch_size or len(mask), len(mask))
+        units = self._plan(prompts, needed, numbers, -(-len(mask) // rows_each), rows_each, 1)
+        prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()
+        results: list[Tensor | None] = [None, None]
+        for rows in units:
+            if rows[0] < 0:  # fewer forward passes are enough, on every rank
+                continue
+            chosen, given = torch.tensor(rows), torch.tensor(rows, device=mask.device)
+            before, after = self._width(prompts[chosen], prompt_mask), self._width(needed[chosen], mask)
+            packed = self._packing(numbers[chosen], prompts[chosen], needed[chosen], before, after, mask.device)
+            columns = slice(prompt_mask.shape[1] - before, prompt_mask.shape[1] + after)
+            scorer = model if packed is None else with_shared_prompts(model, packed)
+            found = score(scorer, input_ids[given, columns], attention_mask[given, columns], after, **keywords)
+            for index, values in enumerate(found[:2]):
+                if values is not None:
+                    if results[index] is None:  # padding is 0, as in TRL's
+                        results[index] = values.new_zeros(len(mask), width)
+                    results[index][given, :after] = values  # type: ignore[index]
+        return results[0], results[1], None
 
     def _needed(self, whole: Batch, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Tokens of each row's prompt, and of its completion as far as they are needed: 0 = leave the row out."""
@@ -234,9 +277,10 @@ class PlannedCut:
         unshared = work_of((len(numbers), before + after), self.attention_length)
         return packed.to(device) if pays(shared, unshared) else None
 
-    def _plan(self, prompts: Tensor, needed: Tensor, numbers: Tensor, most: int, rows_each: int) -> list[list[int]]:
-        """Rows of each micro-batch of this rank; row r that is padding there is −1 − r."""
-        size = self.rows_per_unit
+    def _plan(
+        self, prompts: Tensor, needed: Tensor, numbers: Tensor, most: int, rows_each: int, size: int
+    ) -> list[list[int]]:
+        """Rows of each micro-batch of this rank, units of ``size`` rows; row r that is padding there is −1 − r."""
         columns = [prompts.view(-1, size).amax(1), needed.view(-1, size).amax(1)]
         if self.attention_length is not None:
             columns += [needed.view(-1, size).sum(1), numbers[::size]]

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import torch
@@ -90,6 +91,7 @@ class Scoring:
         attention_mask: Tensor,
         logits_to_keep: int,
         *positional: Any,
+        is_training: bool,
         **keywords: Any,
     ) -> Any:
         """What ``score``, TRL's own, gives: log-probabilities (B, T), entropies or ``None``, the router's loss."""
@@ -104,10 +106,14 @@ class Scoring:
                 model = with_shared_prompts(model, packed)
             with labelled_positions_only(input_ids.device) if "loss_scale" in self._in_loss else nullcontext():
                 return score(model, *arguments, **keywords)
-        is_planned = self.microbatches.planner is not None
+        planner = self.microbatches.planner
+        others = [value for name, value in keywords.items() if name not in ("batch_size", "compute_entropy")]
+        plain = is_training and not positional and all(value is None for value in others)
+        if planner is not None and plain and not torch.is_grad_enabled():
+            score = partial(planner.scored, score)
         with (
             self.phases((Purpose.REFERENCE if purpose is Purpose.REFERENCE else Purpose.OLD).value),
-            labelled_positions_only(input_ids.device) if is_planned else nullcontext(),
+            nullcontext() if planner is None else labelled_positions_only(input_ids.device),
         ):
             result = score(model, *arguments, **keywords)
         if purpose is Purpose.OLD and self.keeps_entropies:
@@ -151,7 +157,9 @@ class Scoring:
         """``log π`` (B, T) of the last ``width`` tokens by the current policy, without a gradient; and entropies."""
         size = self.args.per_device_train_batch_size
         with torch.no_grad(), disable_gradient_checkpointing(model, self.args.gradient_checkpointing_kwargs):
-            logps, entropies, _ = self(score, model, input_ids, mask, width, batch_size=size, **keywords)
+            logps, entropies, _ = self(
+                score, model, input_ids, mask, width, is_training=True, batch_size=size, **keywords
+            )
         return logps, entropies
 
     def old_policy(self, score: Callable[..., Any], model: Any, batch: Batch) -> dict[str, Tensor]:
@@ -170,7 +178,7 @@ class Scoring:
             disable_gradient_checkpointing(model, unchecked),
             self.phases(Purpose.OLD.value),
             summing as (summed, logs),
-        ):
+        ):  # not by `completions`, which cuts and packs the rows
             logps, entropies, _ = score(summed, *arguments, batch_size=size, compute_entropy=True, **images)
         squares = torch.cat(logs)[:, -logps.shape[1] :].exp()
         return {"old_per_token_logps": logps, "old_entropies": entropies, "old_sum_pi_squared": squares}

@@ -399,7 +399,7 @@ class RLVRTrainer(GRPOTrainer):
         Inside a loss it also overwrites ``batch["advantages"]`` with A · w · keep · c: TRL reads them after this call.
         """
         score = super()._get_per_token_logps_and_entropies
-        result = self.parts.scoring(score, *positional, **keywords)
+        result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
         self.parts.loss.write_advantages(result[0], result[1])  # outside a loss it does nothing
         self.parts.provenance.watch(result[0])  # this neither
         return result

@@ -87,8 +87,8 @@ def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, a
         return torch.full((1, 2), -0.5), None, None
 
     with scoring.rollout():
-        old = scoring(score, "policy", ids, torch.ones_like(ids), 2)[0]
-        reference = scoring(score, "reference", ids, torch.ones_like(ids), 2)[0]
+        old = scoring(score, "policy", ids, torch.ones_like(ids), 2, is_training=True)[0]
+        reference = scoring(score, "reference", ids, torch.ones_like(ids), 2, is_training=True)[0]
     assert asked == ["reference"]
     assert old.isnan().all()
     assert old.shape == (1, 2)

@@ -222,6 +222,38 @@ def watch_packing(trainer: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.parametrize(("shared", "share"), [(True, 0.6), (False, 0.85)])
+def test_the_policy_before_and_the_reference_are_scored_the_same_from_fewer_tokens(
+    tiny_model, tmp_path: Path, *, shared: bool, share: float
+):
+    options = {**SHARED, "shared_prompts": shared}
+    trainer = trainer_with(tiny_model, tmp_path, options, num_iterations=2, beta=0.04)
+    generator = torch.Generator().manual_seed(3)
+    prompts = torch.randint(5, 24, (4, 12), generator=generator).repeat_interleave(4, 0)
+    lengths = torch.randint(0, 13, (16, 1), generator=generator)
+    missing = torch.randint(0, 9, (4, 1), generator=generator).repeat_interleave(4, 0)
+    mask = torch.cat([torch.arange(12) >= missing, torch.arange(12) < lengths], dim=1).long()
+    ids = torch.cat([prompts, torch.randint(5, 24, (16, 12), generator=generator)], dim=1)
+    sizes: list[int] = []
+    hook = trainer.model.register_forward_hook(
+        lambda m, a, k, o: sizes.append(k["input_ids"].numel()), with_kwargs=True
+    )
+    results, tokens = [], []
+    for planner in (trainer.parts.microbatches.planner, None):
+        trainer.parts.microbatches.planner = planner
+        sizes.clear()
+        with torch.no_grad():
+            scored = trainer._get_per_token_logps_and_entropies(
+                trainer.model, ids, mask, 12, batch_size=8, compute_entropy=True
+            )
+        results.append(scored[:2])
+        tokens.append(sum(sizes))
+    hook.remove()
+    for mine, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5)
+    assert tokens[0] < share * tokens[1]
+
+
 def test_a_wrong_layout_falls_back_to_trls_cut(tiny_model, tmp_path: Path, monkeypatch):
     """Completions that see their siblings: the comparison of gradients finds it."""
     monkeypatch.setattr("evenkeel.trainer.step.packing.visible", lambda owner: visible(owner.clamp(max=0)))
