@@ -1,4 +1,4 @@
-"""One page to read a run's training rollouts on: offline, self-contained, what changes suddenly first.
+"""One page to read a run's training rollouts on: offline and self-contained.
 
     evenkeel rollouts runs/quickstart                              # rollouts.html in the run's directory
     evenkeel rollouts runs/quickstart --steps 10:20 --to read.html
@@ -20,8 +20,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 written, 2 nothing to read."""
     arguments = parser().parse_args(argv)
     page, contents = write_page(RecordedRollouts(arguments.run, *arguments.steps), arguments.to, arguments.most)
-    for jump in contents.jumps:
-        print(f"step {jump.step}: {jump.kind}, {jump.before:.3g} → {jump.after:.3g}")
     print(f"{contents.rollouts:,} rollouts, {len(contents.groups)} groups to read\n{page}")
     return 0
 

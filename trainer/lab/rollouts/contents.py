@@ -1,21 +1,23 @@
-"""The contents of the page: counts of all rollouts, jumps, and the groups that are shown."""
+"""The contents of the page: counts of all rollouts, and the groups that are shown."""
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.completions import VERDICT_OF
-from evenkeel.trainer.lab.rollouts.jumps import Jump, jumps
-from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, Chosen, chosen_groups
-from evenkeel.trainer.lab.rollouts.summaries import COLUMNS, BatchSummary, summary_of
+from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, BatchSummary, chosen_groups
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens, token_pieces
 from evenkeel.trainer.run.record.files import ROLLOUTS
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 
+COLUMNS = ("row", "step", "group", "num_tokens", "correct")
+"""Those that are counted; `RecordedRollouts` orders by the row."""
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""
 Row = dict[str, Any]
@@ -32,7 +34,6 @@ class Contents:
     """
 
     batches: list[BatchSummary]
-    jumps: list[Jump]
     groups: list[dict[str, Any]]
     scored: bool
     weights_note: str
@@ -60,37 +61,47 @@ def contents_of(
     batches = [summary_of(number, table) for number, table in tables if len(table)]
     if not batches:
         raise Refusal(f"{recorded.run / ROLLOUTS} has files without rollouts.")
-    found = jumps(batches)
-    chosen = chosen_groups(batches, found, most_rollouts, most_tokens)
-    groups = [_shown(each, rows, weigh, decode) for each, rows in _rows_of(recorded, chosen)]
+    chosen = chosen_groups(batches, most_rollouts, most_tokens)
+    groups = [_shown(rows, weigh, decode) for rows in _rows_of(recorded, chosen)]
     scored = all(rollout["probs"] is not None for group in groups for rollout in group["rollouts"])
-    return Contents(batches, found, groups, scored, weigh.note)
+    return Contents(batches, groups, scored, weigh.note)
 
 
-def _rows_of(recorded: RecordedRollouts, chosen: Sequence[Chosen]) -> Iterator[tuple[Chosen, list[Row]]]:
-    """The rows of the chosen groups, batch by batch."""
+def summary_of(number: int, table: Any) -> BatchSummary:
+    """The counts of a rollout batch, from the columns `COLUMNS`."""
+    labels, which = np.unique(table.column("group").to_numpy(), return_inverse=True)
+    sums = np.bincount(which, table.column("num_tokens").to_numpy()).astype(int).tolist()
+    verdicts = Counter(VERDICT_OF[correct] for correct in table.column("correct").to_pylist())
+    return BatchSummary(
+        number,
+        int(table.column("step")[0].as_py()),
+        len(table),
+        list(zip(labels.tolist(), np.bincount(which).tolist(), sums, strict=True)),
+        {verdict: verdicts[verdict] for verdict in VERDICT_OF.values()},
+    )
+
+
+def _rows_of(recorded: RecordedRollouts, chosen: Sequence[tuple[int, int]]) -> Iterator[list[Row]]:
+    """The rows of each of the chosen groups, batch by batch."""
     import pyarrow
     from pyarrow import compute
 
-    wanted: dict[int, list[Chosen]] = defaultdict(list)
-    for each in chosen:
-        wanted[each.number].append(each)
+    wanted: dict[int, list[int]] = defaultdict(list)
+    for number, group in chosen:
+        wanted[number].append(group)
     for of_batch, table in zip(wanted.values(), recorded.batches(numbers=list(wanted)), strict=True):
-        groups = pyarrow.array([each.group for each in of_batch])
         rows: dict[int, list[Row]] = defaultdict(list)
-        for row in table.filter(compute.is_in(table.column("group"), groups)).to_pylist():
+        for row in table.filter(compute.is_in(table.column("group"), pyarrow.array(of_batch))).to_pylist():
             rows[row["group"]].append(row)
-        for each in of_batch:
-            yield each, rows[each.group]
+        yield from (rows[group] for group in of_batch)
 
 
-def _shown(chosen: Chosen, rows: list[Row], weigh: WeighedTokens, decode: Decode | None) -> dict[str, Any]:
+def _shown(rows: list[Row], weigh: WeighedTokens, decode: Decode | None) -> dict[str, Any]:
     first = rows[0]
     return {
-        "batch": chosen.number,
+        "batch": first["batch"],
         "step": first["step"],
-        "group": chosen.group,
-        "why": chosen.why,
+        "group": first["group"],
         "prompt": _cut(first["prompt"]),
         "reference": first["reference"],
         "rollouts": [_rollout(row, weighed, decode) for row, weighed in zip(rows, weigh.of_group(rows), strict=True)],

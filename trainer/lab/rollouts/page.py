@@ -2,16 +2,13 @@
 
 import base64
 import hashlib
-import math
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from evenkeel.trainer.lab.page_templates import page_templates, style
-from evenkeel.trainer.lab.reports.tables import Cells, Heading, Table, TableCell, table_of
 from evenkeel.trainer.lab.rollouts.contents import Contents, as_script_data, contents_of
-from evenkeel.trainer.lab.rollouts.jumps import LEAST
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.experiment import Experiment
@@ -70,7 +67,7 @@ def kept_in_words(config: RunConfig) -> str:
 
 def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
     """The HTML document. Text by a policy is in it only escaped, or as data of the script."""
-    templates = page_templates(TEMPLATES, number=_number)
+    templates = page_templates(TEMPLATES)
     script = (TEMPLATES / "script.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return templates.get_template("page.html.jinja").render(
@@ -78,8 +75,6 @@ def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
         name=name,
         kept=kept,
         shown=sum(len(group["rollouts"]) for group in contents.groups),
-        least=f"{LEAST:g}",
-        jumps=_jump_table(contents),
         has_tokens=not problem,
         no_tokens=problem,
         data=Markup(as_script_data(contents.groups)),
@@ -87,25 +82,3 @@ def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )
-
-
-def _jump_table(contents: Contents) -> Table:
-    """A row a jump; its link shows the rollouts from the recorded batch before it on (see `script.js`)."""
-    places = {batch.number: place for place, batch in enumerate(contents.batches)}
-    rows: list[Cells] = []
-    for jump in contents.jumps:
-        numbers = [_number(jump.before), _number(jump.after), _errors(jump.errors)]
-        right = " → ".join(map(_number, jump.accuracy))
-        steps = f"#steps-{contents.batches[places[jump.number] - 1].step}-{jump.step}"
-        rows.append([jump.kind, str(jump.step), *numbers, right, TableCell("read", link=steps)])
-    right_heading = Heading("share right", "before → after")
-    headings = ("what", "from step", "before", "after", "standard errors", right_heading, "rollouts")
-    return table_of("Where to look first", headings, rows)
-
-
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def _errors(value: float) -> str:
-    return f"{value:+.1f}" if math.isfinite(value) else f"{'+' if value > 0 else '−'}∞"

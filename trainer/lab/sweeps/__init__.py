@@ -9,7 +9,7 @@ pilots, planning   before it runs: what finished cells say that it will see and 
 tuning             a stage before, in which every variant finds its own settings
 runner, starting   the loop that starts, awaits and retries
 cell_directory     what is kept of a cell, and its state
-status             the tables
+status             the table
 commands           what `evenkeel sweep` can do
 
 Nothing is imported here: the process of an attempt needs few of them.

@@ -18,7 +18,7 @@ from evenkeel.trainer.lab.sweeps.queues import Queue, SlurmQueue, local_queue
 from evenkeel.trainer.lab.sweeps.runner import SweepRunner, locked_directory, write_sweep
 from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
-from evenkeel.trainer.lab.sweeps.status import budget_table, status_table
+from evenkeel.trainer.lab.sweeps.status import status_table
 from evenkeel.trainer.lab.sweeps.tuning import (
     check_stages,
     choices,
@@ -66,7 +66,6 @@ def _run_cells(
         cells = queued_cells(sweep, plans)
         refused = _refused_as_changed(cells)
         write_sweep(sweep, plans, root, file, tuning)
-        print_table(budget_table(sweep, plans))
         entries = [cell for cell in cells if cell not in refused]
         completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), partial(print, flush=True)).run()
     print_table(status_table(root))

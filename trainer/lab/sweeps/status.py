@@ -1,13 +1,10 @@
 """Show how far the cells of a sweep are, from the files of their runs."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from evenkeel.trainer.lab.reports.tables import Table, TableCell, table_of
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
-from evenkeel.trainer.lab.sweeps.plans import Plan
-from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.record.files import read_record
 from evenkeel.trainer.run.record.run_record import RunRecord
 
@@ -43,18 +40,3 @@ def _cell_row(cell: dict[str, Any], directory: CellDirectory) -> list[str | Tabl
         f"{rewards[-1]:.3f}" if rewards else "",
         f"{held_out[-1]:.3f}" if held_out else "",
     ]
-
-
-def budget_table(sweep: Sweep, plans: Sequence[Plan]) -> Table:
-    """What the variants spend: equal prompts, and where optimizer steps differ."""
-    rows = []
-    for plan in plans:
-        if plan.cell.seed == sweep.seeds[0]:
-            spent = plan.budget
-            batches, prompts = "by epochs", "by epochs"
-            if spent.rollouts is not None:
-                batches, prompts = f"{float(spent.rollouts):g}", str(int(spent.rollouts * spent.prompts_per_rollout))
-            steps = str(spent.optimizer_steps or f"{spent.steps_per_rollout} a batch")
-            rows.append((plan.cell.variant, batches, prompts, steps))
-    titles = ("variant", "rollout batches", "prompts", "optimizer steps")
-    return table_of(f"{sweep.name}: what each variant spends with one seed", titles, rows)

@@ -19,16 +19,12 @@ def record_rollouts(
     *,
     batches: int = 24,
     groups: int = 4,
-    jump_at: int | None = None,
     scored: bool = True,
     hostile: bool = False,
     seed: int = 0,
     **config: Any,
 ) -> Path:
-    """``batches`` rollout batches of 8 × ``groups`` rows of the tiny model's words.
-
-    From batch ``jump_at`` on wrong answers are paid 0.5 for nothing: the share right stays.
-    """
+    """``batches`` rollout batches of 8 × ``groups`` rows of the tiny model's words."""
     run.mkdir(parents=True)
     (run / "rollouts").mkdir()
     settings = {**CONFIG, "name": "made", "output_dir": str(run), **config}
@@ -36,17 +32,16 @@ def record_rollouts(
     YAML(typ="safe").dump(settings, run / "config.yaml")
     random = np.random.default_rng(seed)
     for number in range(batches):
-        rows = [_row(random, number, row, jump_at, scored, hostile) for row in range(groups * GROUP)]
+        rows = [_row(random, number, row, scored, hostile) for row in range(groups * GROUP)]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
         write_rollouts(run / "rollouts" / f"batch-{number:06d}-rank-0.parquet", columns)
     return run
 
 
-def _row(random: Any, number: int, row: int, jump_at: int | None, scored: bool, hostile: bool) -> dict[str, Any]:
+def _row(random: Any, number: int, row: int, scored: bool, hostile: bool) -> dict[str, Any]:
     ids = random.integers(5, 24, size=int(random.integers(3, 9))).tolist()
     right = bool(random.random() < 0.4)
-    paid = 0.5 if jump_at is not None and number >= jump_at else 0.0
-    reward = 1.0 if right else paid * float(random.random() < 0.9)
+    reward = float(right)
     unjudged = row % 31 == 30
     text = HOSTILE if hostile and row == 3 else " ".join(map(str, ids))
     return {

@@ -8,8 +8,7 @@ import pytest
 
 from evenkeel.trainer.command.rollouts import main
 from evenkeel.trainer.lab.rollouts import RecordedRollouts, write_page
-from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, chosen_groups
-from evenkeel.trainer.lab.rollouts.summaries import BatchSummary
+from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, BatchSummary, chosen_groups
 from tests.trainer.lab.reports.recorded_sweep import HOSTILE
 from tests.trainer.lab.rollouts.recorded_rollouts import AR, record_rollouts
 
@@ -21,7 +20,7 @@ def data_of(page: Path) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def page(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = record_rollouts(tmp_path_factory.mktemp("rollouts") / "run", tiny_model, jump_at=17, hostile=True, **AR)
+    run = record_rollouts(tmp_path_factory.mktemp("rollouts") / "run", tiny_model, hostile=True, **AR)
     return write_page(RecordedRollouts(run))[0]
 
 
@@ -34,18 +33,16 @@ def test_the_page_holds_what_was_recorded_and_no_markup_of_a_policy(page: Path):
     assert len(groups) * 8 <= 400
     assert [(group["batch"], group["group"]) for group in groups] == sorted((g["batch"], g["group"]) for g in groups)
     assert {len(group["rollouts"]) for group in groups} == {8}
-    jumped = [group for group in groups if "from step 17" in group["why"]]
-    assert {group["step"] for group in jumped} == {17}
     assert groups[0]["prompt"] == f"user {HOSTILE} assistant"
-    (recorded,) = RecordedRollouts(page.parent).batches(numbers=[17])
+    (recorded,) = RecordedRollouts(page.parent).batches(numbers=[groups[0]["batch"]])
     rows = {row["row"]: row for row in recorded.to_pylist()}
-    shown = jumped[0]["rollouts"][0]
+    shown = groups[0]["rollouts"][0]
     row = rows[shown["row"]]
     assert shown["verdict"] == {True: "right", False: "wrong", None: "unjudged"}[row["correct"]]
     assert (shown["reward"], shown["length"], shown["left_out"]) == (row["reward"], row["num_tokens"], 0)
     assert len(shown["probs"]) == len(shown["pieces"]) == len(shown["weighed"]) == row["num_tokens"]
-    assert [rollout["counted"] and rollout["counted"][:3] for rollout in jumped[0]["rollouts"]] == [
-        None if rollout["row"] % 8 != 7 else [True, False, True] for rollout in jumped[0]["rollouts"]
+    assert [rollout["counted"] and rollout["counted"][:3] for rollout in groups[0]["rollouts"]] == [
+        None if rollout["row"] % 8 != 7 else [True, False, True] for rollout in groups[0]["rollouts"]
     ]
     for weighed, probability in zip(shown["weighed"], shown["probs"], strict=True):
         assert weighed == pytest.approx(row["advantage"] * (0.2 * probability + 0.8), abs=1e-3)
@@ -63,13 +60,13 @@ def test_steps_can_be_chosen_and_nothing_to_read_is_refused(page: Path, tmp_path
 
 
 def test_a_sample_is_bounded_whole_and_even():
-    batches = [BatchSummary(n, n, 64, [(g, 8, 8 * 50) for g in range(8)], {}, {}) for n in range(1_000)]
-    chosen = chosen_groups(batches, [], 400, 10**9)
+    batches = [BatchSummary(n, n, 64, [(g, 8, 8 * 50) for g in range(8)], {}) for n in range(1_000)]
+    chosen = chosen_groups(batches, 400, 10**9)
     assert len(chosen) == 50
-    assert chosen == chosen_groups(list(reversed(batches)), [], 400, 10**9)
-    late = sum(each.number >= 500 for each in chosen)
+    assert chosen == chosen_groups(list(reversed(batches)), 400, 10**9)
+    late = sum(number >= 500 for number, _ in chosen)
     assert 15 <= late <= 35  # 25 ± 3.5
-    assert len(chosen_groups(batches, [], 400, 2_000)) == 5
-    long = [BatchSummary(0, 0, 8, [(g, 8, 8 * 50_000) for g in range(4)], {}, {})]
-    assert len(chosen_groups(long, [], 400, 3 * 8 * LONGEST_SHOWN)) == 3
-    assert len(chosen_groups(long, [], 1, 1)) == 1
+    assert len(chosen_groups(batches, 400, 2_000)) == 5
+    long = [BatchSummary(0, 0, 8, [(g, 8, 8 * 50_000) for g in range(4)], {})]
+    assert len(chosen_groups(long, 400, 3 * 8 * LONGEST_SHOWN)) == 3
+    assert len(chosen_groups(long, 1, 1)) == 1

@@ -91,7 +91,6 @@
   function section(group, matching, kind, alone) {
     const box = element("section", "group");
     box.append(element("h3", "", `step ${group.step}, group ${group.group}`));
-    if (group.why) box.append(element("p", "soft", group.why));
     box.append(element("pre", "", group.prompt));
     if (group.reference) box.append(element("p", "soft", `reference: ${group.reference}`));
     const cards = element("div", "cards");
@@ -124,13 +123,5 @@
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(again));
   more.addEventListener("click", () => { shown += PAGE; draw(); });
-  for (const link of document.querySelectorAll(".numbers a[href*=steps]")) {
-    link.addEventListener("click", () => {
-      form.reset();
-      [, form.elements.first_step.value, form.elements.last_step.value] = link.hash.split("-"); // #steps-1-2
-      list.scrollIntoView();
-      setTimeout(again);
-    });
-  }
   draw();
 })();
