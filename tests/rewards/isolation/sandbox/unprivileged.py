@@ -1,6 +1,6 @@
 """Run the attacks as another user: ``python unprivileged.py CHECKOUT FOLDER`` writes what came of each as JSON.
 
-Needs nothing but the standard library, so that a system's own python will do: the package ``rewards`` itself imports
+Needs nothing but the standard library, so that a system's own python will do: ``evenkeel.rewards`` itself imports
 more, its sandbox does not.
 """
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 checkout, folder = sys.argv[1:]
 sys.path.insert(0, checkout)
-package = types.ModuleType("rewards")
-package.__path__ = [f"{checkout}/rewards"]
-sys.modules["rewards"] = package
+for name, part in (("evenkeel", checkout), ("evenkeel.rewards", f"{checkout}/rewards")):
+    package = sys.modules[name] = types.ModuleType(name)
+    package.__path__ = [part]
 
 from evenkeel.rewards.isolation.sandbox import Job, Sandbox  # noqa: E402
 from tests.rewards.isolation.sandbox.attack import ATTACKS, SECRET_WORD, targets  # noqa: E402
