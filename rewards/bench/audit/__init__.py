@@ -1,7 +1,7 @@
 """Cases with known verdicts, asked of anyone's reward function: TRL's signature, verl's, or a verifier's."""
 
 from evenkeel.rewards.bench.audit.audit import Audit, Fault, audit
-from evenkeel.rewards.bench.audit.caller import ANSWER, AuditError
+from evenkeel.rewards.bench.audit.caller import ANSWER
 from evenkeel.rewards.bench.audit.cases import KINDS, RIGHT, TASKS, Kind
 
-__all__ = ["ANSWER", "KINDS", "RIGHT", "TASKS", "Audit", "AuditError", "Fault", "Kind", "audit"]
+__all__ = ["ANSWER", "KINDS", "RIGHT", "TASKS", "Audit", "Fault", "Kind", "audit"]

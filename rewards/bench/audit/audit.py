@@ -11,13 +11,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from statistics import mean
 
-from evenkeel.errors import suggest
+from evenkeel.errors import Refusal, suggest
 from evenkeel.rewards.bench.audit.caller import (
     ANSWER,
     FIRST_SECONDS,
     MOST_ENDS,
     Asked,
-    AuditError,
     Caller,
     Shape,
     Signature,
@@ -108,15 +107,15 @@ def audit(
         data_source: of verl's functions.
 
     Raises:
-        AuditError: a function that cannot be imported, imports what is not installed, has another signature, or must be
+        Refusal: a function that cannot be imported, imports what is not installed, has another signature, or must be
             given what the cases do not have; an unknown task; a form without `ANSWER`.
     """
     for option, text in (("form", form), ("gold", gold)):
         if text is not None and ANSWER not in text:
-            raise AuditError(f"{option} = {text!r}: write {ANSWER} where the answer stands.")
+            raise Refusal(f"{option} = {text!r}: write {ANSWER} where the answer stands.")
     if task is not None and TASKS.get(task, task) not in BUILT_IN:
         names = [*TASKS, *BUILT_IN]
-        raise AuditError(f"There is no task {task!r}. {suggest(task, names)} Tasks: {', '.join(names)}.")
+        raise Refusal(f"There is no task {task!r}. {suggest(task, names)} Tasks: {', '.join(names)}.")
     pool = WorkerPool(
         "evenkeel.rewards.bench.audit.audited:answers_of",
         argument=TASKS.get(function, function),
@@ -156,8 +155,13 @@ def audit(
         again = [] if nothing or caller.ends >= MOST_ENDS else list(_of_other_calls(caller, asked))
     form, threshold = reading.format(ANSWER), _right_at(asked)
     result = Audit(function, caller.signature, chosen, form, caller.shape, threshold, asked, notes=notes)
-    findings = [*_of_the_whole(result, caller), *again, *_of_cases(result, verifier)]
-    result.findings.extend([_pays_no_gold(asked)] if nothing else findings)
+    if nothing:
+        result.findings.append(_pays_no_gold(asked))
+        return result
+    if caller.signature == "TRL" and not caller.takes_any:
+        detail = "it takes no **kwargs, and TRL passes trainer_state, log_extra, log_metric and every column"
+        result.findings.append(Fault("fails in TRL", detail))
+    result.findings.extend([*again, *_of_cases(result, verifier)])
     return result
 
 
@@ -166,15 +170,13 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, 
         (described,) = pool.map([None])
     except WorkerStartError as error:
         said = str(error).strip().splitlines()[-1]
-        raise AuditError(f"{function} cannot be imported: {said}. Write module:function or a task.") from error
-    if not described.done:
-        raise AuditError(f"{function}: its signature cannot be read: {described.detail}.")
+        raise Refusal(f"{function} cannot be imported: {said}. Write module:function or a task.") from error
     parameters, takes_any = described.value["parameters"], described.value["any"]
     signature: Signature = "verl" if "solution_str" in parameters else "TRL"
     if described.value["verifier"]:
         signature = "verifier"
     elif signature == "TRL" and "completions" not in parameters and not takes_any:
-        raise AuditError(
+        raise Refusal(
             f"{function} takes {', '.join(parameters) or 'nothing'}. Write f(completions, **columns), f(completion, "
             "reference), or verl's compute_score(data_source, solution_str, ground_truth)."
         )
@@ -184,11 +186,10 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, 
 def _rows(function: str, caller: Caller, task: str) -> tuple[Verifier, list[Row]]:
     """The task's verifier and rows. Refuses a function that must be given what they do not have."""
     verifier, rows = audit_rows(task)
-    item = caller.item([Case("gold", "", rows[0], "")])
-    missing = [name for name, needed in caller.parameters.items() if needed and name not in item["arguments"]]
-    if missing := [name for name in missing if name not in item["hooks"]]:
+    given = caller.item([Case("gold", "", rows[0], "")])["arguments"]
+    if missing := [name for name, needed in caller.parameters.items() if needed and name not in given]:
         what = f"{function} needs {', '.join(missing)}, which the task {task} does not have."
-        raise AuditError(f"{what} Write --column {missing[0]} if that is the right answer, or another --task.")
+        raise Refusal(f"{what} Write --column {missing[0]} if that is the right answer, or another --task.")
     return verifier, rows
 
 
@@ -216,9 +217,6 @@ def _reading(
         ]
         for caller.shape in shapes:
             asked = caller.ask(cases)
-            absent = "raised ImportError", "raised ModuleNotFoundError"
-            if asked and all(each.fault.startswith(absent) for each in asked):
-                raise AuditError(f"Each call {asked[0].fault}. Install what it imports, then ask again.")
             rewards = [each.reward for each in asked] + [None] * (len(cases) - len(asked))
             wins = [
                 gold is not None and gold > (other or 0.0)
@@ -236,16 +234,10 @@ def _reading(
 
 
 def _right_at(asked: Sequence[Asked]) -> float:
-    """Half the largest reward of a right answer; where none is above 0, half way from it to the smallest reward.
-
-    Where that is the same, nothing is paid.
-    """
+    """Half the largest reward of a right answer; where none is above 0, that reward."""
     right = [each.reward for each in asked if each.case.kind in RIGHT and each.reward is not None]
     largest = max(right, default=1.0)
-    smallest = min((each.reward for each in asked if each.reward is not None), default=0.0)
-    if largest > 0:
-        return largest / 2
-    return (largest + smallest) / 2 if smallest < largest else largest + 1.0
+    return largest / 2 if largest > 0 else largest
 
 
 def _is_positive(gold: Asked) -> bool:
@@ -268,19 +260,7 @@ def _pays_no_gold(golds: Sequence[Asked]) -> Fault:
     return Fault("pays no gold", f"in any form that was tried, {said}. Try --task or --form")
 
 
-def _of_the_whole(audit: Audit, caller: Caller) -> Iterator[Fault]:
-    rewards = {each.reward for each in audit.asked if not each.fault}
-    if len(rewards) == 1:
-        yield Fault("tells nothing apart", f"the same reward, {rewards.pop()}, for every case that has one")
-    if caller.signature == "TRL" and not caller.takes_any:
-        detail = "it takes no **kwargs, and TRL passes trainer_state, log_extra, log_metric and every column"
-        yield Fault("fails in TRL", detail)
-    if caller.changed:
-        yield Fault("changes its inputs", f"{', '.join(sorted(caller.changed))}: later functions are given the same")
-
-
 def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Fault]:
-    scored = [each.case.row.reference for each in audit.asked if each.reward is not None]
     thoughtless = [each for each in audit.of_kinds("thought") if each.case.name == NO_THOUGHT]
     asks_for_none = any(map(audit.is_paid, thoughtless))
     for asked in audit.asked:
@@ -288,8 +268,7 @@ def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Fault]:
         if asked.fault:
             yield Fault(asked.end or "fault", asked.fault, asked)
         elif asked.reward is None:
-            others = "though others are scored" if asked.case.row.reference in scored else "as every answer to this row"
-            yield Fault("unscored", f"None, {others}", asked)
+            yield Fault("unscored", "None", asked)
         elif kind in RIGHT and not audit.is_paid(asked):
             yield Fault("right answer refused", f"reward {asked.reward:g}", asked)
         elif (

@@ -4,7 +4,6 @@ Its parent never imports it: a module that hangs or ends its process costs a wor
 """
 
 import asyncio
-import copy
 import inspect
 import os
 import time
@@ -24,7 +23,7 @@ _TRAINERS = {
     "log_extra": lambda column, values: None,
     "log_metric": lambda name, value: None,
 }
-"""What TRL hands over beside the rows."""
+"""What TRL hands over with the rows."""
 
 
 def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
@@ -32,36 +31,32 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
 
     ``None`` asks for its signature: ``parameters`` (name → whether it must be given), ``any`` (it takes any other name
     too) and ``verifier`` (it is one of ours). Everything else is a call: ``arguments``, and ``count``, how many rewards
-    are due; ``None`` for one that judges a single completion. The answer holds ``rewards``, or ``fault``; ``seconds``;
-    and ``changed``: arguments that are others after it.
+    are due; ``None`` for one that scores a single completion. The answer holds ``rewards`` or ``fault``; ``seconds``.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
         os.dup2(nowhere, descriptor)
     function = _loaded(named)
+    taken = _described(function)
+    hooks = {name: value for name, value in _TRAINERS.items() if taken["any"] or name in taken["hooks"]}
     loop = asyncio.new_event_loop()
 
     def called(item: dict[str, Any] | None) -> dict[str, Any]:
         if item is None:
-            return _described(function)
+            return taken
         arguments, count = item["arguments"], item["count"]
-        given = copy.deepcopy(arguments)
-        hooks = {name: value for name, value in _TRAINERS.items() if name in item["hooks"]}
         rewards: list[float | None] = []
         fault, started = "", time.perf_counter()
         try:
-            returned = function(**arguments, **hooks)
+            returned = function(**arguments, **({} if count is None else hooks))
             if isinstance(returned, Awaitable):
                 returned = loop.run_until_complete(returned)
             rewards, fault = _rewards(returned, count)
-        except SystemExit as stop:
-            fault = f"called sys.exit({stop.code!r})"
         except BaseException as error:  # noqa: BLE001 whatever it raises is a finding
             place = traceback.extract_tb(error.__traceback__)[-1]
             fault = f"raised {type(error).__name__}: {error!s:.200} ({Path(place.filename).name}:{place.lineno})"
         seconds = time.perf_counter() - started
-        changed = [name for name, value in given.items() if arguments[name] != value]
-        return {"rewards": rewards, "fault": fault, "seconds": seconds, "changed": changed}
+        return {"rewards": rewards, "fault": fault, "seconds": seconds}
 
     return called
 
@@ -86,7 +81,8 @@ def _described(function: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters.values()
     named = {p.name: p.default is p.empty for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
     return {
-        "parameters": named,
+        "parameters": {name: needed for name, needed in named.items() if name not in _TRAINERS},
+        "hooks": [*_TRAINERS.keys() & named],
         "any": any(p.kind is p.VAR_KEYWORD for p in parameters),
         "verifier": isinstance(function, RewardFunction),
     }

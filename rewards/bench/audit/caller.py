@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from evenkeel.errors import Refusal
 from evenkeel.rewards.bench.audit.cases import Case
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 
@@ -19,16 +18,10 @@ REFERENCE_COLUMNS = (
     *("gold_answer", "correct_answer", "solutions", "answers", "ground_truths", "references", "targets", "labels"),
 )
 """Columns that hold what a completion is judged against."""
-HOOKS = ("trainer_state", "log_extra", "log_metric")
-"""Arguments of TRL that are no column."""
-MOST_ENDS = 10
-"""Crashes and timeouts of one kind of cases after which the rest is not asked; after three times as many nothing is."""
+MOST_ENDS = 20
+"""Crashes and timeouts after which nothing more is asked."""
 FIRST_SECONDS = 30.0
 """For a worker's first call, which may import and start things. One that does not return in it gets 1 s after."""
-
-
-class AuditError(Refusal):
-    """A function that cannot be audited as it was named; the message says what to write."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +62,6 @@ class Caller:
     shape: Shape = "text"
     is_warm: bool = False
     ends: int = 0
-    changed: set[str] = field(default_factory=set)
 
     def ask(self, cases: Sequence[Case], at_once: int = 1) -> list[Asked]:
         """The cases in their order, so many in a call; those after `MOST_ENDS` bad ends are left out."""
@@ -79,10 +71,9 @@ class Caller:
             if all(result.status == "wall_limit" for result in first):
                 self.seconds = 1.0
         asked: list[Asked] = []
-        before = self.ends
         calls = [cases[start : start + at_once] for start in range(0, len(cases), at_once)]
         for start in range(0, len(calls), MOST_ENDS):
-            if self.ends - before >= MOST_ENDS or self.ends >= 3 * MOST_ENDS:
+            if self.ends >= MOST_ENDS:
                 break
             some = calls[start : start + MOST_ENDS]
             for call, result in zip(some, self.pool.map([self.item(call) for call in some], self.seconds), strict=True):
@@ -94,10 +85,9 @@ class Caller:
         rows = [self._row(case) for case in cases]
         taken = [name for name in rows[0] if self.takes_any or name in self.parameters]
         if self.signature == "verl":
-            return {"arguments": {name: rows[0][name] for name in taken}, "count": None, "hooks": []}
+            return {"arguments": {name: rows[0][name] for name in taken}, "count": None}
         arguments = {name: [row.get(name) for row in rows] for name in taken}
-        hooks = [name for name in HOOKS if self.takes_any or name in self.parameters]
-        return {"arguments": arguments, "count": len(cases), "hooks": hooks}
+        return {"arguments": arguments, "count": len(cases)}
 
     def _row(self, case: Case) -> dict[str, Any]:
         """A case as a row of data: the reference under each usual name, and the reference's own fields."""
@@ -134,7 +124,6 @@ class Caller:
             fault = result.detail if end == "over time" else f"its process ended {result.detail}"
             return [Asked(case, None, fault, end, result.seconds) for case in cases]
         found = result.value
-        self.changed.update(found["changed"])
         rewards, seconds = found["rewards"] or [None] * len(cases), found["seconds"] / len(cases)
         asked = []
         for case, reward in zip(cases, rewards, strict=True):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.rewards.bench.audit import RIGHT, Audit, AuditError, audit
+from evenkeel.errors import Refusal
+from evenkeel.rewards.bench.audit import RIGHT, Audit, audit
 
 FUNCTIONS = Path(__file__).with_name("audited_functions.py")
 
@@ -43,8 +44,9 @@ def test_an_honest_function_is_left_alone(name: str, shape: str) -> None:
     ("name", "found", "said"),
     [
         ("one_for_all", {"fails in a batch"}, "returned 1 rewards for 8 completions"),
-        ("careless", {"fails in TRL", "changes its inputs"}, "trainer_state"),
+        ("careless", {"fails in TRL"}, "trainer_state"),
         ("mean_of_the_batch", {"changes from call to call"}, "first 0.75, then"),
+        ("needs_a_package", {"pays no gold"}, "No module named 'absent_package' (audited_functions.py"),
         ("counts_calls", {"changes from call to call"}, "first 1.0"),
     ],
 )
@@ -62,7 +64,7 @@ def test_what_hangs_or_crashes_costs_its_case() -> None:
     for name, problem, detail in (
         ("infinity", "crash", "SIGSEGV"),
         ("not a number", "crash", "exit code 7"),
-        ("none", "fault", "called sys.exit('no answer')"),
+        ("none", "fault", "raised SystemExit: no answer (audited_functions.py:"),
         ("true", "fault", "raised KeyError: 'answer' (audited_functions.py:"),
         ("an ellipsis", "unscored", "None"),
         ("a placeholder", "fault", "its reward is nan"),
@@ -104,13 +106,12 @@ def test_a_verifier_that_ships_has_no_findings(name: str) -> None:
         ("no_reward_function", {}, "takes text, label"),
         ("absent", {}, "has no attribute 'absent'"),
         ("other_column", {}, "--column gold_text"),
-        ("needs_a_package", {}, "No module named 'absent_package' (audited_functions.py"),
         ("good", {"task": "mathe"}, "Did you mean math"),
         ("good", {"form": "The answer:"}, "write ANSWER"),
     ],
 )
 def test_what_cannot_be_audited_is_refused(name: str, options: dict[str, str], said: str) -> None:
-    with pytest.raises(AuditError) as refused:
+    with pytest.raises(Refusal) as refused:
         audited(name, **options)
     assert said in str(refused.value)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evenkeel.trainer.command.sweep import main as sweep
+from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.checking import checked_plans
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.run.config import load_config
@@ -91,3 +92,23 @@ def test_all_that_shipped_files_name_and_the_package_does_not_bring_has_its_comm
                 ]
                 named += tree.value["from"].plain() if "from" in tree.value else []
             assert [each for each in named if each.startswith("runs/") and maker_of(each) is None] == [], name
+
+
+def test_a_cell_is_named_and_not_run_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = written(tmp_path, {"other": {"trl.learning_rate": 1e-4}})
+    for name in ("grpo-s0", "grpo-s1", "other-s0", "other-s1"):
+        run = tmp_path / "runs/sweeps/compare" / name / "run"
+        run.mkdir(parents=True)
+        (run / "summary.json").write_text('{"optimizer_steps": 3}')
+    assert sweep(["run", file]) == 0
+    assert sweep(["cell", file, "other-s2"]) == 2
+    said = capsys.readouterr()
+    assert "other-s1" in said.err
+    assert "grpo-s0" in said.out
+    assert sweep(["cell", file, "other-s1"]) == 0
+    table = capsys.readouterr().out
+    assert "other-s1" in table
+    assert "grpo-s0" not in table
+    with CellDirectory(run.parent).held():
+        assert sweep(["cell", file, "other-s1"]) == 2
+    assert "other-s1 is running" in capsys.readouterr().err
