@@ -161,7 +161,7 @@ def test_a_run_stopped_behind_its_last_checkpoint_gets_its_summary_and_no_step_m
     assert main([str(run_file), "trl.max_steps=2", "--resume"]) == 0
     assert "nothing is left to train" in capsys.readouterr().out
     assert main([str(run_file), "trl.max_steps=4", "--resume"]) == 2
-    assert "on a disk that is too small" in capsys.readouterr().err
+    assert "output_dir" in capsys.readouterr().err
     assert main([str(run_file), f"output_dir={tmp_path / 'other'}", "--resume", "auto"]) == 2
     assert not (tmp_path / "other").exists()
 
