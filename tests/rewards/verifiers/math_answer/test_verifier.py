@@ -203,7 +203,7 @@ def test_a_gold_that_fails_alone_is_unjudged_and_refused_before_training(monkeyp
     verdict = judge(box("x+1"), gold)
     assert verdict.score is None
     assert "the judge failed: cpu_limit" in verdict.reason
-    with pytest.raises(Refusal, match=r"row 1: a plain wrong answer, .*5741.*, is unscored: the judge f"):
+    with pytest.raises(Refusal, match=r"row 1: a plain wrong answer, .*5741.*: the judge f"):
         check_references(judge, ["5", gold], "data.train")
 
 
