@@ -10,7 +10,8 @@ The rules, where one has to be chosen:
 - An expression is to be as simple as the gold: `as_simple`.
 - A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
 - Two units must be the same; what holds π is in radians. Percent: a gold ``12.5%`` takes ``12.5`` and ``0.125``; a gold
-  ``12.5`` is not ``12.5%``. A gold without a unit takes one where it has no name: of a value, or of all in a list.
+  ``12.5``, which is above 1, takes ``12.5%``. A gold without a unit takes one where it has no name: of a value, or of
+  all in a list.
 - Order counts in brackets ``( )`` and does not in braces or in a list. A list is neither a point nor a vector, unless
   it names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else in the order in
   which such names are given (neighbours in the alphabet, numbered ones, (r, θ)), and others in the order written. A
@@ -406,6 +407,16 @@ def same_number(gold: Number, answer: Number) -> bool:
     if answer.unit == DEGREE and not gold.unit and gold.is_fraction:
         return False
     return compatible(gold.unit, answer.unit) and gold.value == answer.value
+
+
+def adds_percent(gold: Form, answer: Form) -> bool:
+    """Whether an answer is a gold number above 1, or below -1, with a percent sign, which its question may have had."""
+    match gold, answer:
+        case Named(), Named() if same_name(gold.name, answer.name):
+            return adds_percent(gold.value, answer.value)
+        case Number(unit="", is_fraction=False), Number(is_fraction=False):
+            return answer.unit == PERCENT and gold.value == answer.value and abs(gold.value) > 1
+    return False
 
 
 def compatible(gold_unit: str, answer_unit: str) -> bool:

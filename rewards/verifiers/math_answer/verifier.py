@@ -17,7 +17,7 @@ from evenkeel.rewards.extraction import (
 )
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 from evenkeel.rewards.verifier import Verdict, Verifier
-from evenkeel.rewards.verifiers.math_answer.comparison import same
+from evenkeel.rewards.verifiers.math_answer.comparison import adds_percent, same
 from evenkeel.rewards.verifiers.math_answer.forms import Unreadable, unreadable_part
 from evenkeel.rewards.verifiers.math_answer.notation import matching_end, without_dollars
 from evenkeel.rewards.verifiers.math_answer.quantities import product_of_powers
@@ -203,7 +203,7 @@ class MathAnswer(Verifier):
         right, given = read_beside(gold, answer)
         if given.text == right.text and isinstance(given.form, Unreadable) == isinstance(right.form, Unreadable):
             return True
-        if given.value is not None and given.value == right.value:
+        if (given.value is not None and given.value == right.value) or adds_percent(right.form, given.form):
             return True
         if self.unevaluated_powers and right.value is not None and product_of_powers(given.text) == right.value:
             return True

@@ -5,7 +5,9 @@ Before the rules for their classes were written, 144 of the 290 right answers of
 ``fresh_letters_and_forms_pairs.json`` 44 of 118 and 51 of 150; of ``fresh_attack_pairs.json`` 11 of 74 and 2 of 80;
 and of the 906 wrong answers of ``white_box_pairs.json``, which were made by reading the code, 82 of the first 161, 156
 of the next 210, the next 24, 85 of the next 180, 40 of the next 165 and 172 of the last 180 were paid; ten of these
-were known already.
+were known already, and five, a plain number with a percent sign, have been dropped as arguable. The author of
+``white_box_unseen_pairs.json`` read the code of before the last fixes, which paid 168 of the 180 (two stand in
+``white_box_pairs.json`` too); since those fixes 102 are paid, and 105 since a plain number takes a percent sign.
 Whoever looks at single pairs moves them to the learned ones and writes others.
 """
 
@@ -25,7 +27,8 @@ MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid a
     "fresh_letters_and_forms_pairs.json": (163, 14, 233, 1),
     "fresh_attack_pairs.json": (74, 3, 80, 0),
     "natural_pairs.json": (252, 9, 252, 0),  # everyday notations, so that 20 stand in other files too
-    "white_box_pairs.json": (0, 0, 906, 6),  # looked at since
+    "white_box_pairs.json": (0, 0, 901, 6),  # looked at since
+    "white_box_unseen_pairs.json": (0, 0, 180, 105),
 }
 
 
