@@ -82,6 +82,9 @@ class Microbatches:
         reentrant = (setup.args.gradient_checkpointing_kwargs or {}).get("use_reentrant")
         compares = not (self.ranks.sharded or (setup.args.gradient_checkpointing and reentrant))
         self.verify_steps = setup.settings.speed.verify_steps if compares else 0
+        if setup.choices["microbatches"] and not compares:
+            why = "parameters are sharded" if self.ranks.sharded else "gradient checkpointing is reentrant"
+            self.ranks.warn(f"The gradient of planned micro-batches is not compared with TRL's: {why}.")
         self.tolerance = 1e-3 if setup.dtype == torch.float32 else 0.05
         divides = divides_over_ranks(setup.args, setup.strategies.keep_groups)
         self.over_all_ranks = setup.settings.cut == "over_all_ranks" and divides
