@@ -82,7 +82,7 @@ def report_on(directory: Path) -> Report:
         _headline(main, runs),
         tuning_sentence(runs) if main and main.contrasts else "",
         comparisons,
-        {name: table for name, table in _tables(runs, comparisons, audits, directory) if table is not None},
+        {name: table for name, table in _tables(runs, comparisons, audits) if table is not None},
         judged,
         sample_groups(runs, dataset),
         audits,
@@ -94,13 +94,12 @@ def _tables(
     runs: RecordedRuns,
     comparisons: list[Comparison],
     audits: dict[str, Audit],
-    directory: Path,
 ) -> Iterator[tuple[str, Table | None]]:
     main = comparisons[0] if comparisons else None
     yield from comparison_tables(runs, comparisons)
     yield "coverage", coverage_table(runs, main.dataset) if main else None
     yield "tuning", tuning_table(runs)
-    yield "cells", cell_table(runs, main.dataset if main else "", directory)
+    yield "cells", cell_table(runs, main.dataset if main else "")
     yield "audit", audit_table(audits) if audits else None
     yield "verifiers-differ", differences_table(audits)
     yield "changes", changes_table(runs)

@@ -22,10 +22,9 @@ def write_report(directory: Path, output: Path | None = None) -> tuple[Report, P
         Refusal: there is nothing to report on, or what there is cannot be compared.
     """
     page = output or directory / "report.html"
-    beside_the_runs = page.parent.resolve() == directory.resolve()
     try:
         report = report_on(directory)
-        html, summary = html_page(report, links=beside_the_runs), report.summary
+        html, summary = html_page(report), report.summary
     except StatisticsError as refusal:
         raise Refusal(f"The runs in {directory} cannot be compared: {refusal}") from refusal
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +34,7 @@ def write_report(directory: Path, output: Path | None = None) -> tuple[Report, P
         picture.write_text(summary)
     else:
         picture.unlink(missing_ok=True)  # of an earlier report
-    text = markdown_page(report, links=beside_the_runs, picture=picture.name if summary else "")
+    text = markdown_page(report, picture=picture.name if summary else "")
     page.with_suffix(".md").write_text(text)
     return report, page
 
@@ -50,26 +49,22 @@ def print_report(directory: Path, output: Path | None = None) -> int:
     return 0
 
 
-def html_page(report: Report, *, links: bool = True) -> str:
+def html_page(report: Report) -> str:
     """One HTML document: styles and pictures inside, no script, and a policy that forbids loading anything.
 
     Whatever a policy wrote is escaped by the template engine; only our own pictures and styles are put in as they are.
-
-    Args:
-        links: whether the page will lie in the report's directory, so that cells can be linked to.
     """
     template = page_templates(TEMPLATES, reasons=_reasons_table).get_template("report.html.jinja")
-    return template.render(report=report, style=style(), links=links)
+    return template.render(report=report, style=style())
 
 
-def markdown_page(report: Report, *, links: bool = True, picture: str = "") -> str:
+def markdown_page(report: Report, *, picture: str = "") -> str:
     """The verdict, the tables, the configurations' differences and the notes, for a README or a pull request.
 
     Args:
-        links: as of `html_page`.
         picture: file name of the picture in the same directory.
     """
-    filters = {"escaped": escaped, "table": lambda table: markdown_table(table, links=links)}
+    filters = {"escaped": escaped, "table": markdown_table}
     template = page_templates(TEMPLATES, autoescape=False, **filters).get_template("report.md.jinja")
     return template.render(report=report, picture=picture)
 

@@ -1,7 +1,6 @@
 """The tables of a report, in the order of the page."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from evenkeel.trainer.evaluation.differences import verdict_of
@@ -149,13 +148,12 @@ def tuning_sentence(runs: RecordedRuns) -> str:
     return "Compared at a single learning rate."
 
 
-def cell_table(runs: RecordedRuns, dataset: str, directory: Path) -> Table:
-    """Every finished run with its accuracy, what it cost, and a link to its directory."""
+def cell_table(runs: RecordedRuns, dataset: str) -> Table:
+    """Every finished run with its accuracy and what it cost."""
     rows: list[Cells] = []
     for run in runs.all:
-        link = "" if run.path == directory else f"{run.path.relative_to(directory).as_posix()}/"
         costs = [count(spent) for spent in (run.tokens, run.device_seconds)]
-        rows.append([TableCell(f"{run.variant}-s{run.seed}", link=link), _accuracy(run, dataset), *costs])
+        rows.append([f"{run.variant}-s{run.seed}", _accuracy(run, dataset), *costs])
     headings = ("cell", Heading("accuracy", "held-out, last"), "tokens", "device seconds")
     caption = "Tokens of prompts and completions; device seconds are wall time × processes, evaluations included."
     return table_of("Cells", headings, rows, caption)

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -25,14 +24,12 @@ class TableCell:
     Attributes:
         note: small print beside the text, such as the interval of a number.
         badge: a word of the text to highlight: an outcome of `trainer.lab.statistics.verdict`, or the state of a cell.
-        link: a path relative to the report's directory, or a place in the page (``#…``).
         is_code: whether the text is a name from a file, set as code.
     """
 
     text: str
     note: str = ""
     badge: str = ""
-    link: str = ""
     is_code: bool = False
 
 
@@ -72,20 +69,14 @@ def table_of(
     return Table(title, heads, cells, caption)
 
 
-def markdown_table(table: Table, *, links: bool = True) -> str:
-    """The table and its caption, without its title.
-
-    Args:
-        links: whether the text will be in the report's directory, so that files can be linked to.
-    """
+def markdown_table(table: Table) -> str:
+    """The table and its caption, without its title."""
     heads = [escaped(each.title) + (f" ({escaped(each.note)})" if each.note else "") for each in table.headings]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for row in table.rows:
         texts = []
         for cell in row:
             text = f"`{one_line(cell.text)}`" if cell.is_code else escaped(cell.text)
-            if cell.link and links and not cell.link.startswith("#"):
-                text = f"[{text}]({quote(cell.link)})"
             texts.append(f"{text} {escaped(cell.note)}" if cell.note else text)
         lines.append(f"| {' | '.join(texts)} |")
     return "\n".join([*lines, *(["", escaped(table.caption)] if table.caption else [])])
@@ -103,7 +94,7 @@ def one_line(text: Any) -> str:
 
 def terminal_table(table: Table) -> Markdown:
     """The table for `rich`, with its title."""
-    return Markdown(f"**{escaped(table.title)}**\n\n{markdown_table(table, links=False)}")
+    return Markdown(f"**{escaped(table.title)}**\n\n{markdown_table(table)}")
 
 
 def print_table(table: Table) -> None:

@@ -120,19 +120,14 @@ def plan(file: Path, pilot: Path | None, items: int | None, difference: float | 
     from evenkeel.trainer.lab.sweeps.planning import plan_sentences, plan_table
 
     sweep, _ = load_sweep(file)
-    found = read_pilot(pilot or Path(sweep.output_dir), _pilot_commands(sweep, file))
+    advice = (
+        f"Run two or three cells by `evenkeel sweep cell {file} NAME`, or name an earlier sweep's directory by --pilot."
+    )
+    found = read_pilot(pilot or Path(sweep.output_dir), advice)
     asked = (sweep, found, items or found.num_items, difference)
     print("\n".join(plan_sentences(*asked)))
     print_table(plan_table(*asked))
     return 0
-
-
-def _pilot_commands(sweep: Sweep, file: Path) -> str:
-    """How to make a pilot of this sweep."""
-    if sweep.tune is not None:
-        return "With `tune:`, name another sweep's directory by --pilot."
-    cell = f"evenkeel sweep cell {file} {sweep.baseline}-s{sweep.seeds[0]}"
-    return f"Run two or three seeds of one variant, such as `{cell}`, or name an earlier sweep's directory by --pilot."
 
 
 def status(file: Path) -> int:

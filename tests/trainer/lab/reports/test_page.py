@@ -32,7 +32,7 @@ def test_completions_stand_in_the_page_as_text(page: Path):
     assert not re.search(r"<script|<img|<link(?! rel=\"icon\" href=\"data:,\")|<iframe|\bon\w+=[\"']|@import", text)
     assert not re.search(r"src=[\"'](?!data:)", text)
     ways = set(re.findall(r"href=[\"']((?!#|data:)[^\"']*)", text))
-    assert ways == {f"{variant}-s{seed}/run/" for variant in ("grpo", "ar", "lopti") for seed in range(3)}
+    assert ways == set()
 
 
 def test_ids_are_unique_over_all_figures(page: Path):
