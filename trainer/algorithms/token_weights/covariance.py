@@ -30,12 +30,17 @@ def clip_cov(
     each token has its own random number, a function of ``seed`` and of which row of the run its response is, and the
     smallest ones are drawn. The same rows in the same micro-batch lose the same tokens in every update.
 
+    Raises:
+        ValueError: lower ≥ upper.
+
     Source: arXiv 2505.22617 (Clip-Cov); the authors' code.
     Evidence: which tokens can be drawn equals `compute_policy_loss_clip_cov` of PRIME-RL/Entropy-Mechanism-of-RL, run
     on seeded inputs with share 1, where all are; the draw itself is ours.
     Limits: log π_old stands for log π of the current pass: equal in the first update of a rollout batch only, where
     also no token is clipped yet (the authors leave clipped ones out).
     """
+    if lower >= upper:
+        raise ValueError(f"clip_cov: lower = {lower} is not below upper = {upper}: no token would be left out.")
     if share == 0.0:
         return torch.ones_like(old_logps)
     tokens = mask.sum()

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 from pydantic_core import InitErrorDetails
@@ -15,6 +16,7 @@ from pydantic_core import InitErrorDetails
 from evenkeel.errors import Problem, Rule, Said, rule
 from evenkeel.trainer.run.config.problems import problem
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
+from evenkeel.trainer.step.options import NOTABLE_CHANGE
 
 RULES: list[Rule] = []
 """Asked of a ``file``, of one that is for ``training``, and with a warning where all parts of the run are there."""
@@ -154,16 +156,24 @@ def no_effect(given: Given) -> Said:
         yield "model.revision", "has no effect: a folder has no revisions."
 
 
-_LONG = 400
-"""Tokens over which a difference of 0.03 a token between vLLM and the trainer (a standard deviation, assumed for
-bfloat16) takes 5 % of the gradient, at TRL's bound of 3 on the ratio of a response."""
+_ENGINE_DIFFERENCE = 0.03
+"""Standard deviation of a token's log-probability between vLLM and the trainer under bfloat16; assumed."""
 
 
 @rule(RULES, "trl.vllm_importance_sampling_mode", severity="warning")
 def correction_of_long_responses(given: Given) -> Said:
-    """A correction of vLLM by whole responses, where they are long."""
+    """A correction of vLLM by whole responses, where its bound takes 5 % of the gradient of long ones."""
     mode, length = str(given["trl.vllm_importance_sampling_mode"]), given.number("trl.max_completion_length")
+    lower, upper = (given.number(f"trl.vllm_importance_sampling_clip_{end}") for end in ("min", "max"))
     is_on = given["trl.use_vllm"] and given["trl.vllm_importance_sampling_correction"] is True
-    if is_on and mode.startswith("sequence") and length > _LONG:
+    if not (is_on and mode.startswith("sequence") and upper > 0) or given["trl.bf16"] is False or lower > 0:
+        return
+    # log ρ is normal with mean −σ²/2, for the engine has sampled: E ρ = 1, of which the bound cuts the upper end off
+    deviation = _ENGINE_DIFFERENCE * math.sqrt(max(length, 1))
+    beyond = math.log(upper) / deviation
+    left = NormalDist().cdf(beyond - deviation / 2)
+    if mode.endswith("truncate"):
+        left += upper * NormalDist().cdf(-beyond - deviation / 2)
+    if left < 1 - NOTABLE_CHANGE:
         better = mode.replace("sequence", "token")
-        yield f"is {mode}: of responses of {length:,.0f} tokens much of the gradient may be cut. Write {better}."
+        yield f"is {mode}: of responses of {length:,.0f} tokens {left:.0%} of the gradient is left. Write {better}."

@@ -43,7 +43,7 @@ def _local_path(path: str) -> str:
     return path
 
 
-LocalPath = Annotated[Text, AfterValidator(_local_path)]
+LocalPath = Annotated[Text, Field(pattern=r"^[^\x00]*$"), AfterValidator(_local_path)]
 """A path (or a hub id) in which ``~`` and variables were expanded when the file was read."""
 
 

@@ -8,7 +8,7 @@ import dataclasses
 import enum
 import types
 import typing
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -22,12 +22,13 @@ from pydantic import (
     create_model,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
 from evenkeel.errors import suggest
 from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION
 from evenkeel.trainer.run.config.problems import problem, raise_all
 from evenkeel.trainer.run.config.section import finite
+from evenkeel.trainer.run.config.yaml_document import scalar
 
 CHOICES = {
     "task_type": ("CAUSAL_LM",),
@@ -178,7 +179,8 @@ def _accepted(name: str, hint: Any, choices: Collection[str] | None) -> Any:
         hint = Any
     elif name == "max_steps":  # 0 would silently be as long as num_train_epochs
         hint = Literal[-1] | Annotated[int, Field(gt=0)]
-    return Annotated[hint, *([RANGE_OF[name]] if name in RANGE_OF else []), AfterValidator(finite)]
+    checked = finite if name == "chat_template_kwargs" else _finite_and_numeric
+    return Annotated[hint, *([RANGE_OF[name]] if name in RANGE_OF else []), AfterValidator(checked)]
 
 
 def _is_plain(hint: Any) -> bool:
@@ -186,3 +188,16 @@ def _is_plain(hint: Any) -> bool:
         return all(_is_plain(member) for member in typing.get_args(hint))
     plain = (int, float, str, bool, dict, types.NoneType, Any)
     return hint in plain or typing.get_origin(hint) is Literal
+
+
+def _finite_and_numeric(value: Any) -> Any:
+    raise_all(_numbers_as_text(value, ()))
+    return finite(value)
+
+
+def _numbers_as_text(value: Any, location: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
+    for key, item in value.items() if isinstance(value, dict) else ():
+        number = scalar(item) if isinstance(item, str) else None
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            yield problem("number-as-text", f"is the text {item!r}.", f"Write {key}: {item}.", (*location, key))
+        yield from _numbers_as_text(item, (*location, key))

@@ -39,6 +39,11 @@ def test_clip_cov_draws_by_seed_and_the_same_tokens_again():
     assert torch.equal(clip_cov(logps[order], signal[order], ones(16, 32), KEYS[order], **options), weights[order])
 
 
+def test_clip_cov_refuses_bounds_between_which_no_token_lies():
+    with pytest.raises(ValueError, match="lower"):
+        clip_cov(torch.zeros(2, 3), torch.ones(2, 3), ones(2, 3), KEYS[:2], lower=5.0, upper=5.0)
+
+
 def test_the_top_fifth_by_entropy_is_trained():
     # ten tokens with H = 0 … 9: the .8 quantile is 7.2, so 8 and 9
     values = torch.arange(10.0).view(2, 5)

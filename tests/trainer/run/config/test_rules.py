@@ -1,10 +1,14 @@
 """Every rule of a run file: what breaks it and what just does not; none is without a test."""
 
+import math
+import re
 from typing import Any
 
 import pytest
+import torch
 
-from evenkeel.trainer.run.config.rules import RULES, Given, conflicts
+from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
+from evenkeel.trainer.run.config.rules import RULES, Given, conflicts, warnings_of
 
 
 def trl(**arguments: Any) -> Given:
@@ -95,11 +99,28 @@ def test_what_is_read_to_evaluate_alone_may_sample_as_it_likes():
 LONG = {"use_vllm": True, "max_completion_length": 4096, "vllm_importance_sampling_mode": "sequence_truncate"}
 
 
+def test_what_a_bound_leaves_of_a_response_is_what_the_correction_leaves_of_simulated_ones():
+    """log ρ of each token normal with 0.03 around −0.03²/2; 20,000 responses of 4,096 tokens at once."""
+    draws = torch.Generator().manual_seed(0)
+    total = 0.03 * math.sqrt(4096) * torch.randn(20_000, 1, generator=draws) - 0.03**2 / 2 * 4096
+    one = torch.ones(20_000, 1, dtype=torch.long)
+    for mode in ("sequence_mask", "sequence_truncate"):
+        left = engine_ratio(total, torch.zeros_like(total), one, mode, None, 3.0).mean().item()
+        (problem,) = warnings_of(trl(**LONG | {"vllm_importance_sampling_mode": mode}))
+        (said,) = re.findall(r"(\d+)% of the gradient", problem.what)
+        assert int(said) == pytest.approx(100 * left, abs=2)
+        assert f"Write {mode.replace('sequence', 'token')}" in problem.what
+
+
 @pytest.mark.parametrize(
     "changed",
     [
+        {"bf16": False},
         {"vllm_importance_sampling_correction": False},
         {"vllm_importance_sampling_mode": "token_mask"},
+        {"vllm_importance_sampling_mode": "sequence_mask", "vllm_importance_sampling_clip_max": None},
+        {"vllm_importance_sampling_clip_min": 0.5},
+        {"vllm_importance_sampling_clip_max": 1000.0},
         {"max_completion_length": "long"},
     ],
     ids=str,
