@@ -2,6 +2,7 @@
 
     evenkeel doctor runs/quickstart                           # a run of ours: its metrics.jsonl
     evenkeel doctor outputs/checkpoint-500                    # TRL's, or any Trainer's: its trainer_state.json
+    evenkeel doctor wandb/offline-run-20260101_120000-abcdef  # W&B's offline folder, whoever logged into it
     evenkeel doctor logs/metrics.jsonl --json                 # verl's logger `file`
 
 Each finding has its numbers and the settings to turn; docs/doctor.md has every threshold with its reason.

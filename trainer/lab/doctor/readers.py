@@ -1,14 +1,16 @@
-"""The log of a run, whoever wrote it: lines of a JSONL file, or transformers' trainer_state.json.
+"""The log of a run, whoever wrote it: lines of a JSONL file, transformers' trainer_state.json, W&B's offline file.
 
 What cannot be read is refused with a `Refusal`, or, where it is a part, counted in `Record.damaged`.
 """
 
 import json
 import re
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.doctor.log import HELD_OUT, NAMES, number
@@ -19,6 +21,9 @@ _LOOKED_FOR = (
     "metrics.jsonl",
     "trainer_state.json",
     "checkpoint-*/trainer_state.json",
+    "*.wandb",
+    "*run-*/run-*.wandb",
+    "wandb/*run-*/run-*.wandb",
     "*.jsonl",
 )
 """What a folder may hold, the first that is there counts; of several the newest."""
@@ -50,7 +55,7 @@ def read(path: str | Path) -> Record:
         raise Refusal(f"{file} is no regular file. Name a log.")
     content = bytes_of(file)
     damaged: list[str] = []
-    reader = _trainer_state if file.suffix == ".json" else _json_lines
+    reader = _wandb if file.suffix == ".wandb" else _trainer_state if file.suffix == ".json" else _json_lines
     lines: list[tuple[int, Mapping[str, Any]]] = []
     for raw in reader(content, file, damaged):
         lines.append(_line(raw, lines[-1][0] + 1 if lines else 1))
@@ -60,7 +65,7 @@ def read(path: str | Path) -> Record:
         where = f" ({damaged[0]})" if damaged else ""
         raise Refusal(
             f"{file}: no line has a metric that a rule reads, such as reward; {what}{where}. Name a metrics.jsonl, "
-            "trainer_state.json, or the file of verl's logger `file`."
+            "trainer_state.json, run-*.wandb, or the file of verl's logger `file`."
         )
     return Record(file, lines, damaged)
 
@@ -77,8 +82,8 @@ def _file_of(path: Path) -> Path:
 
 
 def _age(file: Path) -> tuple[list[int], float]:
-    """Orders checkpoints by their step, then files by their time."""
-    return [int(digits) for digits in re.findall(r"\d+", file.parent.name)[:1]], file.stat().st_mtime
+    """Orders checkpoints by their step and W&B's folders by the date in their names, then files by their time."""
+    return [int(digits) for digits in re.findall(r"\d+", file.parent.name)[:2]], file.stat().st_mtime
 
 
 def _line(raw: Mapping[str, Any], next_step: int) -> tuple[int, Mapping[str, Any]]:
@@ -119,3 +124,50 @@ def _json(text: bytes) -> Any:
         return json.loads(text.decode())
     except (ValueError, RecursionError):
         return None
+
+
+def _wandb(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
+    """The history of W&B's file: the lines of one optimizer step put together.
+
+    The format is LevelDB's log: after 7 bytes blocks of 32,768, in them pieces of a record, each with a checksum, its
+    length and whether it is the whole (1), the first (2), a middle (3) or the last (4) piece.
+    """
+    from wandb.proto.wandb_internal_pb2 import Record as WandbRecord
+
+    if not content.startswith(b":W&B"):
+        raise Refusal(f"{file} does not begin as a file of W&B does.")
+    position, record, joined = 7, b"", dict[str, Any]()
+    while position < len(content):
+        left = 32768 - position % 32768
+        if left < 7:
+            position += left
+            continue
+        head, start = content[position : position + 7], position + 7
+        checksum, length, kind = struct.unpack("<IHB", head.ljust(7, b"\0"))
+        piece = content[start : start + length]
+        if crc32(piece, crc32(bytes([kind]))) != checksum:
+            damaged.append(f"from byte {position:,} on it is cut off or damaged")
+            break
+        position = start + length
+        record = piece if kind in (1, 2) else record + piece
+        if kind in (2, 3):
+            continue
+        row = {
+            item.key or "/".join(item.nested_key): _item(item) for item in WandbRecord.FromString(record).history.item
+        }
+        if joined and row.get("train/global_step", -1) == joined.get("train/global_step"):
+            joined |= row
+        elif row:
+            if joined:
+                yield joined
+            joined = row
+    if joined:
+        yield joined
+
+
+def _item(item: Any) -> Any:
+    """The value of a `HistoryItem`: JSON in older versions of wandb, a field of its type in newer ones."""
+    for field, value in item.ListFields():
+        if field.name not in ("key", "nested_key"):
+            return _json(value.encode()) if field.name in ("json", "value_json") else value
+    return None

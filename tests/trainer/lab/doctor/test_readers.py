@@ -1,6 +1,7 @@
 """Logs of every kind of trainer are read, and what cannot be read is refused in words."""
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,22 @@ def found(path: Path) -> dict[str, int]:
     return {name: each.first_step for name, each in Examination().add_all(read(path).lines).findings.items()}
 
 
-def test_a_run_of_ours_transformers_state_and_wandb_say_the_same(tmp_path: Path):
+@pytest.fixture(scope="module")
+def wandb_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What wandb itself writes offline, as transformers' callback logs into it: ``train/…`` and the step beside it."""
+    import wandb
+
+    folder = tmp_path_factory.mktemp("wandb_runs")
+    with wandb.init(mode="offline", dir=folder, project="doctor", settings={"console": "off"}) as run:
+        for line in TRL_LINES:
+            numbers = {f"train/{name}": value for name, value in line.items() if name != "step"}
+            run.log({**numbers, "train/global_step": line["step"]})
+            run.log({"profiling/generate": 0.5, "train/global_step": line["step"], "text": "x" * 9000})
+            run.log({"eval/reward": math.nan, "train/global_step": line["step"]})
+    return folder
+
+
+def test_a_run_of_ours_transformers_state_and_wandb_say_the_same(tmp_path: Path, wandb_folder: Path):
     (tmp_path / "metrics.jsonl").write_bytes(jsonl(TRL_LINES))
     assert found(tmp_path) == {"learning-rate-zero": 3}
     for step in (9, 10):  # the newest counts, by number
@@ -54,10 +70,13 @@ def test_a_run_of_ours_transformers_state_and_wandb_say_the_same(tmp_path: Path)
         (tmp_path / "trl" / f"checkpoint-{step}" / "trainer_state.json").write_text(json.dumps(state))
     assert read(tmp_path / "trl").path.parent.name == "checkpoint-10"
     assert found(tmp_path / "trl") == found(tmp_path / "trl" / "checkpoint-9") == {"learning-rate-zero": 3}
-    history = [{**{f"train/{name}": value for name, value in line.items()}, "_step": 7} for line in TRL_LINES]
-    history = [{**line, "train/global_step": line.pop("train/step")} for line in history]
-    (tmp_path / "history.jsonl").write_bytes(jsonl(history))  # in the names of W&B's history
-    assert found(tmp_path / "history.jsonl") == {"learning-rate-zero": 3}
+    (file,) = wandb_folder.glob("wandb/offline-run-*/run-*.wandb")
+    for path in (wandb_folder, wandb_folder / "wandb", file.parent, file):
+        assert found(path) == {"learning-rate-zero": 3}
+    record = read(file)
+    assert len(record.lines) == len(TRL_LINES)  # what was logged apart belongs to one step
+    assert record.damaged == []
+    assert file.stat().st_size > 3 * 32768  # records cross the blocks of the format
 
 
 def test_verls_file_is_read(tmp_path: Path):
@@ -87,6 +106,8 @@ REFUSED = {
     "deep.jsonl": (b"[" * 100_000, "line 1 is no JSON object"),
     "trainer_state.json": (b'{"log_history": [{"st', "is cut off or has no list log_history"),
     "list.json": (b"[]", "is cut off or has no list log_history"),
+    "run-x.wandb": (b"PK\x03\x04", "does not begin as a file of W&B does"),
+    "run-y.wandb": (b":W&B\xe1\xbe\x00\x00\x00", "from byte 7 on it is cut off or damaged"),
 }
 
 
@@ -117,14 +138,16 @@ def damaged(content: bytes, draw: random.Random) -> bytes:
     return made[draw.choice(sorted(made))]
 
 
-@pytest.mark.parametrize("kind", ["metrics.jsonl", "verl.jsonl", "trainer_state.json"])
+@pytest.mark.parametrize("kind", ["metrics.jsonl", "verl.jsonl", "trainer_state.json", "run-x.wandb"])
 def test_damaged_files_give_a_report_or_a_refusal_and_never_a_traceback(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, wandb_folder: Path, capsys: pytest.CaptureFixture[str]
 ):
+    (file,) = wandb_folder.glob("wandb/offline-run-*/run-*.wandb")
     whole = {
         "metrics.jsonl": jsonl(TRL_LINES),
         "verl.jsonl": jsonl(VERL_LINES),
         "trainer_state.json": json.dumps({"global_step": 12, "log_history": TRL_LINES}).encode(),
+        "run-x.wandb": file.read_bytes(),
     }[kind]
     draw = random.Random(0)
     statuses = set()
