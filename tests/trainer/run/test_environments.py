@@ -116,28 +116,3 @@ def test_environments_by_task(folder: Path):
     assert {*failed} == {0.0}
     del sources["game"]["columns"]
     assert "argument: 'twice'" in errors(folder, **changes)[0]
-
-
-def share_of_letters(completion: str, reference: str) -> float:
-    return sum(map(str.isalpha, completion)) / max(len(completion), 1)
-
-
-@pytest.mark.slow
-def test_a_resumed_run_says_that_objects_may_have_kept_something(folder: Path, capsys: pytest.CaptureFixture[str]):
-    run = folder / "runs" / "run"
-    path = written(
-        folder,
-        data={"train": SETTINGS["data"]["train"]},
-        environment={"name": "tests.rewards.environments.parts:Counting"},
-        rewards=[{"verifier": f"{__name__}:share_of_letters"}],
-        trl={**SETTINGS["trl"], "max_steps": 2, "save_strategy": "steps", "save_steps": 1, "learning_rate": 1e-3},
-    )
-    assert main([path]) == 0
-    assert "are reset for each row" not in "".join(capsys.readouterr())
-    straight = (run / "checkpoint-2" / "model.safetensors").read_bytes()
-    shutil.rmtree(run / "checkpoint-2")
-    for summary in run.glob("summary*"):
-        summary.unlink()
-    assert main([path, "--resume"]) == 0
-    assert "are reset for each row" in "".join(capsys.readouterr())
-    assert (run / "checkpoint-2" / "model.safetensors").read_bytes() != straight

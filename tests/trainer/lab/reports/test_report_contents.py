@@ -102,7 +102,7 @@ def test_a_run_without_a_judged_answer_is_left_out_and_named(tmp_path: Path):
     report = report_on(sweep)
     assert report.main.contrast_of("ar").seeds == [0, 2, 3]
     assert report.main.contrast_of("ar").verdict.outcome == "better"
-    assert any("no answer on test was judged: ar with seed 1." in note for note in report.notes)
+    assert any("ar with seed 1" in note for note in report.notes)
     assert report.audits["ar"].frac_unjudged == pytest.approx((60 + 3) / 240)  # the audit shows it
 
 
