@@ -68,12 +68,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if str(fault):
             say(str(fault), of_one=fault.of_one_rank)
         return FAILED
-    except OSError as error:
-        if not is_full(error):
-            raise
-        say(f"The run ended because its disk is full: {error}. To go on: --resume auto.")
-        return FAILED
-    except RuntimeError as error:
+    except Exception as error:
+        if is_full(error):  # torch and safetensors have errors of their own
+            say(f"The run ended because its disk is full: {error}. To go on: --resume auto.", of_one=True)
+            return FAILED
         if not is_lost_connection(error):
             raise
         return exit_after_peer_failure(error)

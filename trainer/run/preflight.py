@@ -42,11 +42,10 @@ def schedule_checks(experiment: Experiment) -> list[tuple[str, Callable[[], None
     config, args, strategies = experiment.config, experiment.args, experiment.strategies
     speed, environments = config.speed_options, experiment.environments
     own = None if not environments else "tools" if config.environment is None else "environment"
-    columns = frozenset[str]().union(*(kind.turn_columns for kind in environments.values()))
     return [
         ("trl", partial(check_arguments, args, strategies.schedule.num_passes)),
         ("algorithm", partial(check_combination, args, strategies, speed)),
-        ("algorithm", partial(check_turns, args, strategies, speed, own, columns)),
+        ("algorithm", partial(check_turns, args, strategies, speed, own)),
         ("data", partial(check_rows_enough, len(experiment.rows["train"]), experiment.plan.prompts_per_rollout)),
     ]
 

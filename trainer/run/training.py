@@ -46,8 +46,7 @@ def run_trainer(
         if checkpoint is not None:
             words.append(f"a branch of {config.branch_of}" if begins else f"resumed from {checkpoint.name}")
         print(", ".join(words), flush=True)
-    with RunTime(run, writes=is_main) as clock:
-        trainer.parts.phases.seconds_before = clock.earlier
+    with RunTime(run, writes=is_main):
         HEARTBEAT.enter("Starting the training" if checkpoint is None else f"Resuming from {checkpoint}")
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     step = trainer.state.global_step

@@ -63,7 +63,7 @@ class Advantages:
         self.args, self.strategies, self.ranks = setup.args, setup.strategies, setup.ranks
         self.reward_weights, self.padding = setup.reward_weights, setup.tokenizer.pad_token_id
         self.ratio_comes_later = setup.choices["skip_old_logps"]  # it is only known when the loss is computed
-        self.turn_columns = setup.settings.loaded.turn_columns or frozenset[str]()
+        self.turn_columns = setup.settings.loaded.turn_columns
 
     def signals(self, rollout: Rollout) -> Signals:
         """What the estimator may name, of all ranks' completions; gathered over the ranks when it asks."""

@@ -30,7 +30,7 @@ class Loaded:
         has_plain_cache: its cache is the keys and values of each text token.
         is_sharded: no process holds all weights.
         image_column: a column of images beside the prompts, if there is one.
-        turn_columns: columns of turns that the environments leave; ``None`` = not known, they are not of a run file.
+        turn_columns: columns of turns that the environments leave, where all are of a run file.
         unshareable: why rows cannot share their prompt's forward pass, if they cannot; looked for where it is asked.
     """
 
@@ -42,7 +42,7 @@ class Loaded:
     has_plain_cache: bool = True
     is_sharded: bool = False
     image_column: str | None = None
-    turn_columns: frozenset[str] | None = None
+    turn_columns: frozenset[str] = frozenset()
     unshareable: str | None = None
 
 

@@ -38,16 +38,13 @@ def check_combination(
     refuse(Settings(args, strategies, speed, drop_in=drop_in), "arguments")
 
 
-def check_turns(
-    args: "GRPOConfig", strategies: Strategies, speed: Speed, own_generation: str | None, turn_columns: frozenset[str]
-) -> None:
-    """Refuse what does not go with the environments and tools of a run file, or without any; see `Loaded`.
+def check_turns(args: "GRPOConfig", strategies: Strategies, speed: Speed, own_generation: str | None) -> None:
+    """Refuse what does not go with the environments and tools of a run file; see `Loaded`.
 
     Raises:
         Refusal: naming every combination found, with the way out.
     """
-    loaded = Loaded(own_generation=own_generation, turn_columns=turn_columns)
-    refuse(Settings(args, strategies, speed, loaded=loaded), "environments")
+    refuse(Settings(args, strategies, speed, loaded=Loaded(own_generation=own_generation)), "environments")
 
 
 def refuse(settings: Settings, *moments: str) -> None:

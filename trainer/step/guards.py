@@ -1,4 +1,4 @@
-"""What ends a run although nothing is wrong with its settings: non-finite losses, full disks, exhausted memory.
+"""What ends a run although nothing is wrong with its settings: non-finite losses, exhausted memory.
 
 A loss or gradient that is not finite is seen before the optimizer steps, kept with its batch, and left out.
 transformers lets the optimizer step: the weights become NaN, and the next checkpoint holds them.
@@ -6,15 +6,12 @@ transformers lets the optimizer step: the weights become NaN, and the next check
 
 import errno
 import math
-import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from evenkeel.trainer.step.metrics import Means
@@ -29,7 +26,7 @@ class FaultError(RuntimeError):
     """What ends a run although nothing is wrong with its settings: the message says what was kept and what to do.
 
     Attributes:
-        code: ``not-finite``, ``out-of-memory``, ``full-disk``, ``engine-disagreement``, ``provenance``.
+        code: ``not-finite``, ``out-of-memory``, ``engine-disagreement``, ``provenance``.
         of_one_rank: the other ranks know nothing of it.
     """
 
@@ -57,7 +54,7 @@ class Fault:
 class FaultGuard:
     """An optimizer step with a non-finite loss or gradient norm does not happen.
 
-    Its batch, losses, norm, seed and random states go to ``<folder>/step-<N>/rank-<R>.pt``, N the step that was not
+    Its batch, losses, norm and seed go to ``<folder>/step-<N>/rank-<R>.pt``, N the step that was not
     made (from 1), with the weights where the run stops, unless ranks share them. Then the gradients are deleted; up to
     ``max_skipped`` times, after which `FaultError` is raised on all ranks; a resumed run continues the count.
 
@@ -108,7 +105,7 @@ class FaultGuard:
         """Keep what the optimizer step was made of, each rank its own file; returns how many steps were left out.
 
         Args:
-            evidence: what each rank keeps beside losses, norm, seed and random states.
+            evidence: what each rank keeps with losses, norm and seed.
             save_weights: writes the weights to a folder.
 
         Raises:
@@ -116,10 +113,7 @@ class FaultGuard:
         """
         folder = self.options.fault_folder / f"step-{position.step + 1}"
         folder.mkdir(parents=True, exist_ok=True)
-        states = {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()}
-        if (device := self.ranks.device).type != "cpu":
-            states[device.type] = torch.get_device_module(device).get_rng_state(device)
-        found = {"losses": fault.losses, "grad_norm": fault.norm, "seed": self.options.seed, "random_states": states}
+        found = {"losses": fault.losses, "grad_norm": fault.norm, "seed": self.options.seed}
         torch.save({**evidence, **found}, folder / f"rank-{self.ranks.index}.pt")
         skipped = self.counts[SKIPPED]
         if skipped >= self.options.max_skipped or self.step_is_made:
@@ -174,21 +168,6 @@ def is_full(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-@contextmanager
-def full_disk_explained(folder: Path) -> Iterator[None]:
-    """Inside, where the disk of the checkpoint ``folder`` is full, a `FaultError` of this rank."""
-    try:
-        yield
-    except Exception as error:
-        if not is_full(error):
-            raise
-        raise FaultError(
-            f"{folder} is not whole, its disk is full: {error}. Delete it and make room, then --resume auto.",
-            code="full-disk",
-            of_one_rank=True,
-        ) from error
 
 
 _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory")

@@ -101,7 +101,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Guards:
-    """What watches a run: non-finite losses, full disks and exhausted memory end in a message (`trainer.step.guards`).
+    """What watches a run: non-finite losses and exhausted memory end in a message (`trainer.step.guards`).
 
     A watched run also continues its log lines after a resume, and leaves out TRL's model card.
     """

@@ -106,20 +106,18 @@ class Revisions:
         tokens: int,
         metrics: dict[str, list[float]],
     ) -> dict[str, Tensor]:
-        """``repair`` and ``edited`` of all ranks; logs what was revised, repaired, edited and spent."""
+        """``repair`` and ``edited`` of all ranks; logs what was revised, repaired and spent."""
         completion_ids, lengths = batch["completion_ids"], batch["completion_mask"].sum(1).tolist()
         repaired = torch.full((len(lengths), self.options.references), torch.nan)
         edited = torch.ones(completion_ids.shape, dtype=torch.long)
-        counts = {"rows": len(lengths), "revised": len(mine), "repaired": 0, "edited": 0, "aligned": 0}
+        counts = {"rows": len(lengths), "revised": len(mine), "repaired": 0}
         for row, revisions in mine.items():
             for place, revision in revisions.items():
                 repaired[row, place] = revision.correct
             if right := [revision.token_ids for revision in revisions.values() if revision.correct == 1]:
-                credited = credited_tokens(completion_ids[row, : lengths[row]].tolist(), right, self.options.credit)
-                edited[row, : lengths[row]] = credited
+                own = completion_ids[row, : lengths[row]].tolist()
+                edited[row, : lengths[row]] = credited_tokens(own, right, self.options.credit)
                 counts["repaired"] += 1
-                counts["edited"] += int(credited.sum())
-                counts["aligned"] += lengths[row]
         self._log({**counts, "tokens": tokens}, metrics)
         device = completion_ids.device
         return {
@@ -135,8 +133,6 @@ class Revisions:
         metrics["revisions/tokens"].append(total["tokens"])
         if total["revised"]:
             metrics["revisions/frac_repaired"].append(total["repaired"] / total["revised"])
-        if total["aligned"]:
-            metrics["revisions/frac_tokens_edited"].append(total["edited"] / total["aligned"])
 
 
 def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionOptions) -> Any:

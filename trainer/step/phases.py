@@ -46,9 +46,6 @@ class Phases:
     The time of a phase inside another one counts for the inner one alone. Time counts inside ``update`` and ``log``.
     """
 
-    seconds_before: float = 0.0
-    """Of training in the parts of a resumed run before this one."""
-
     def __init__(self) -> None:
         self._seconds = dict.fromkeys(TIMED, 0.0)
         self._open: list[tuple[str, float]] = []  # the phases that are open, and when each last came to the top
@@ -119,13 +116,6 @@ class Phases:
         self.microbatch_starts()
         seconds, self._seconds = self._seconds, dict.fromkeys(TIMED, 0.0)
         return {f"timing/{name}_s": value for name, value in seconds.items()}
-
-    def add_earlier_seconds(self, logs: dict[str, float]) -> None:
-        """Make transformers' time of training, in ``logs``, that of the whole run, and so its rates."""
-        if self.seconds_before and (seconds := logs.get("train_runtime")):
-            whole = seconds + self.seconds_before
-            rates = {name: value * seconds / whole for name, value in logs.items() if name.endswith("_per_second")}
-            logs |= {"train_runtime": whole, **rates}
 
     def _count(self) -> None:
         """Give the time until now to the phase on top, and start the one below it from here."""

@@ -33,7 +33,7 @@ from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint, LogSta
 from evenkeel.trainer.step.choices import Loaded, Option, Settings, rope_type
 from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, engine_kept_awake
-from evenkeel.trainer.step.guards import FaultGuard, full_disk_explained, memory_errors_explained
+from evenkeel.trainer.step.guards import FaultGuard, memory_errors_explained
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.microbatches import GradientComparison, Microbatches, PlannedCut, compared_gradients
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
@@ -423,7 +423,6 @@ class RLVRTrainer(GRPOTrainer):
         super()._maybe_log_save_evaluate(*positional, **keywords)
 
     def log(self, logs: dict[str, float], *positional: Any, **keywords: Any) -> None:
-        self.parts.phases.add_earlier_seconds(logs)
         with self.parts.phases("log"):
             super().log(logs, *positional, **keywords)
 
@@ -510,12 +509,11 @@ class RLVRTrainer(GRPOTrainer):
         queue = self.parts.lag.packed()
         content = self.parts.checkpoint.content(states, measured, queue)
         folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
-        with nullcontext() if faults is None else full_disk_explained(folder):
-            super()._save_checkpoint(model, trial)
-            if queue:
-                self.parts.checkpoint.write_queue(folder, queue)
-            if self.accelerator.is_main_process:
-                torch.save(content, folder / checkpoint.FILE)
+        super()._save_checkpoint(model, trial)
+        if queue:
+            self.parts.checkpoint.write_queue(folder, queue)
+        if self.accelerator.is_main_process:
+            torch.save(content, folder / checkpoint.FILE)
 
     def create_model_card(self, *positional: Any, **keywords: Any) -> None:
         """TRL's; none in a run that is watched: it knows no local base model and no result (`export` writes one)."""
@@ -702,9 +700,7 @@ def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         if speed.shared_prompts is not False
         else None,
         is_sharded=ranks.sharded,
-        turn_columns=frozenset[str]().union(*turn_columns)
-        if environments and len(turn_columns) == len(environments)
-        else None,
+        turn_columns=frozenset[str]().union(*turn_columns if len(turn_columns) == len(environments) else ()),
         image_column=next((name for name in ("image", "images") if name in columns), None),
     )
 
