@@ -83,7 +83,7 @@ class Settings:
         return [] if sampler is None or max_rounds(sampler) == 1 else [described(sampler)]
 
 
-Option = Literal["microbatches", "skip_old_logps", "shared_prompts", "generation"]
+Option = Literal["microbatches", "skip_old_logps", "shared_prompts", "generation", "overlap_generation"]
 SWITCHES: tuple[Option, ...] = get_args(Option)
 """Options of `Speed` that the code takes where they are exact; the variable EVENKEEL_OFF names, with commas between,
 which are then not taken (for a debugger)."""
@@ -153,6 +153,19 @@ def _not_compact(settings: Settings) -> Iterator[str]:
         yield "the model's cache is not the keys and values of each text token"
 
 
+def _not_overlapped(settings: Settings) -> Iterator[str]:
+    """What is not one plain request to a server, whose answer training does not change."""
+    args, strategies, loaded = settings.args, settings.strategies, settings.loaded
+    if settings.speed.staleness == 0 or not args.use_vllm or args.vllm_mode != "server":
+        yield "only with staleness and a vLLM server"
+    for each in settings.several_rounds + ["revision"] * (strategies.revision is not None):
+        yield f"{each} generates again by what was scored"
+    if strategies.advantage is not None and strategies.advantage.traits.draws_at_random:
+        yield f"{described(strategies.advantage)} draws at random"
+    if other := loaded.own_generation or loaded.image_column:
+        yield f"only plain completions of a text, and there is {other}"
+
+
 def _not_skipped(settings: Settings) -> Iterator[str]:
     """A strategy that needs π_old before the loss is computed, or passes that differ."""
     strategies = settings.strategies
@@ -209,5 +222,6 @@ REASONS: dict[Option, Callable[[Settings], Iterator[str]]] = {
     "skip_old_logps": _not_skipped,
     "shared_prompts": _not_shared,
     "generation": _not_compact,
+    "overlap_generation": _not_overlapped,
 }
 """Option → why it would not be exact."""

@@ -59,6 +59,10 @@ class Speed:
     π_old of the policy that wrote it (see `evenkeel.trainer.step.rollout`). Unlike the others it changes what is
     trained.
     """
+    overlap_generation: bool | None = False
+    """With ``staleness`` and a vLLM server: the newest rollout batch is generated while an older one is trained. What
+    is trained stays the same. ``None`` = where it does.
+    """
 
     def __post_init__(self) -> None:
         if self.staleness < 0:

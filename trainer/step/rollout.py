@@ -5,11 +5,15 @@ and kept with π_old of that policy, the reference, rewards, advantages, labels 
 batches 0 to k. A batch is trained at the same place and on the same prompts as without staleness.
 """
 
+import contextvars
 import io
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -22,7 +26,7 @@ from evenkeel.trainer.algorithms.diagnostics import shared_prefix_lengths
 from evenkeel.trainer.algorithms.groups import dead_groups
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.row_draws import row_keys
-from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup
+from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, temporarily
 
 AGREEMENT = "vllm/agreement_max"
 """The metric of `provenance.EngineCheck`, of which the largest is logged."""
@@ -131,6 +135,24 @@ class RolloutBatch:
     metrics: Metrics | None = None
 
 
+@dataclass(frozen=True)
+class PendingRollout:
+    """A rollout batch whose completions vLLM's server is still writing.
+
+    Attributes:
+        request: for the completions of ``rows``.
+        state: transformers' state of training when it was made.
+        number, at, metrics: as those of `RolloutBatch`.
+    """
+
+    rows: list[Row]
+    request: "Request"
+    state: Mapping[str, Any]
+    number: int
+    at: int
+    metrics: Metrics
+
+
 class EpochSampler(Sampler[int]):
     """TRL's `RepeatSampler`, whose order is made a function of (seed, epoch), so that a resumed run continues it.
 
@@ -189,21 +211,25 @@ class Lag:
 
     Attributes:
         staleness: k; 0 = nothing is written ahead.
+        overlaps: the newest batch is generated while older ones are trained.
         order: the run's rows by rollout batch; set before training where k > 0.
         ahead: how many batches after the one in training the batch that is being written comes.
+        pending: the batch that is generated while others are trained.
     """
 
     order: RunOrder
 
     def __init__(self, setup: Setup) -> None:
-        self.staleness = setup.settings.speed.staleness
+        self.staleness, self.overlaps = setup.settings.speed.staleness, setup.choices["overlap_generation"]
         self.schedule, self.ranks = setup.schedule, setup.ranks
         self.clear()
 
     def clear(self) -> None:
         """Forget what a training that ended in an exception has written."""
-        self.ahead = 0
+        self.ahead, self.pending = 0, None
         self._queue: dict[int, RolloutBatch] = {}
+
+    pending: PendingRollout | None
 
     def holds(self, position: Position) -> bool:
         """Whether the batch that is trained next is in the queue."""
@@ -218,9 +244,11 @@ class Lag:
         return [number for number in range(position.rollout, last + 1) if number not in self._queue]
 
     @contextmanager
-    def writing(self, number: int, position: Position, metrics: MutableMapping[str, Metrics]) -> Iterator[Metrics]:
+    def writing(
+        self, number: int, position: Position, metrics: MutableMapping[str, Metrics], own: Metrics | None = None
+    ) -> Iterator[Metrics]:
         """Inside, the batch of that number is written, and TRL's metrics of training are its own."""
-        line, metrics["train"] = metrics["train"], defaultdict(list)
+        line, metrics["train"] = metrics["train"], defaultdict(list) if own is None else own
         self.ahead = number - position.rollout
         try:
             yield metrics["train"]
@@ -258,3 +286,42 @@ class Lag:
         """Go on from what `packed` gave."""
         kept = torch.load(io.BytesIO(content), map_location=self.ranks.device, weights_only=True) if content else []
         self._queue = {one["number"]: RolloutBatch(**one) for one in kept}
+
+
+class Request:
+    """One request for completions, which waits for vLLM's server in a thread.
+
+    Every collective of TRL's calls is made by the main thread: inside `sending` they run to their end on completions of
+    one token that nobody reads, inside `answering` once more on the server's. No weights may be sent in between.
+
+    Args:
+        client: TRL's, on the process that has it; ``None`` on the others.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client, self._answer = client, Future[Any]()
+
+    def sending(self) -> AbstractContextManager[None]:
+        """Inside, what the client is asked for is asked in a thread."""
+        return self._in_place_of_generate(lambda ask: partial(self._send, ask))
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Inside, the client answers what the server did, or raises what asking it did."""
+        return self._in_place_of_generate(lambda _: lambda **_: self._answer.result())
+
+    def _in_place_of_generate(self, made: Callable[[Any], Any]) -> AbstractContextManager[None]:
+        return (
+            nullcontext() if self.client is None else temporarily(self.client, {"generate": made(self.client.generate)})
+        )
+
+    def _send(self, ask: Callable[..., Any], *, prompts: list[list[int]], n: int, **keywords: Any) -> dict[str, Any]:
+        def wait() -> None:
+            try:
+                self._answer.set_result(ask(prompts=prompts, n=n, **keywords))
+            except BaseException as error:  # noqa: BLE001 raised where the answer is taken
+                self._answer.set_exception(error)
+
+        # a daemon, for the interpreter's end waits for all other threads
+        threading.Thread(target=contextvars.copy_context().run, args=(wait,), name="generation", daemon=True).start()
+        rows = len(prompts) * n
+        return {"prompt_ids": prompts, "completion_ids": [[0]] * rows, "logprobs": [[[0.0]]] * rows}

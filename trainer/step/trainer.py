@@ -43,7 +43,7 @@ from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Generations, Prompts
 from evenkeel.trainer.step.provenance import EngineCheck, Provenance, compute_dtype
 from evenkeel.trainer.step.records import Recorder, samples
-from evenkeel.trainer.step.rollout import EpochSampler, Lag, Rollout, RolloutBatch, RunOrder
+from evenkeel.trainer.step.rollout import EpochSampler, Lag, PendingRollout, Request, Rollout, RolloutBatch, RunOrder
 from evenkeel.trainer.step.scoring import Scoring
 from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, random_streams_kept, temporarily
 
@@ -301,13 +301,47 @@ class RLVRTrainer(GRPOTrainer):
     # with staleness: rollout batches are written ahead of training
 
     def _from_queue(self) -> RolloutBatch:
-        """The batch that is trained next; before that those are written which are due."""
+        """The batch that is trained next; before that those are written, or begun, which are due."""
         lag, now = self.parts.lag, self._position
+        self._finish_pending()
         for number in lag.due(now):
+            self._finish_pending()
             with lag.writing(number, now, self._metrics) as metrics:
                 rows = self._rows(lag.order.rows(number))
-                lag.put(self._rollout(rows), number, now.rollout, metrics)
+                if lag.overlaps:
+                    lag.pending = self._requested(rows, number, now.rollout, metrics)
+                else:
+                    lag.put(self._rollout(rows), number, now.rollout, metrics)
+        if not lag.holds(now):
+            self._finish_pending()
         return lag.take(now, self._metrics["train"])
+
+    def _requested(self, rows: list[Row], number: int, at: int, metrics: dict[str, list[float]]) -> PendingRollout:
+        """Asks vLLM's server for completions of these rows, and does not wait for them."""
+        request = Request(getattr(self.vllm_generation, "vllm_client", None))
+        if self._last_loaded_step != self.state.global_step:
+            self.vllm_generation.sync_weights()  # before `sending`, inside which the client only asks
+            self._last_loaded_step = self.state.global_step
+        with request.sending():
+            prompts = self._tokenize_prompts([row["prompt"] for row in rows])
+            self._generate_single_turn(*prompts, self.num_generations)
+        asked_at = {"global_step": self.state.global_step, "epoch": self.state.epoch}
+        return PendingRollout(rows, request, asked_at, number, at, metrics)
+
+    def _finish_pending(self) -> None:
+        """Wait for the batch that is generated during training, where there is one, and write it as of its request."""
+        lag, pending = self.parts.lag, self.parts.lag.pending
+        if pending is None:
+            return
+        was_training, lag.pending = self.model.training, None  # an evaluation may have come before a checkpoint
+        self.model.train()
+        with (
+            lag.writing(pending.number, self._position, self._metrics, pending.metrics),
+            pending.request.answering(),
+            temporarily(self.state, pending.state),
+        ):
+            lag.put(self._rollout(pending.rows), pending.number, pending.at, pending.metrics)
+        self.model.train(was_training)
 
     # its completions, their scores and rewards
 
@@ -431,6 +465,7 @@ class RLVRTrainer(GRPOTrainer):
     def evaluate(self, eval_dataset: Any = None, *positional: Any, **keywords: Any) -> dict[str, float]:
         """TRL's evaluation, or with decodings ours; what was not judged is NaN in its result and not logged."""
         parts = self.parts
+        self._finish_pending()
         if parts.common_noise is not None:
             parts.common_noise.start_evaluation()
         with parts.phases("evaluate"):
@@ -496,6 +531,7 @@ class RLVRTrainer(GRPOTrainer):
     # 6. Checkpoints
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        self._finish_pending()
         if (faults := self.parts.faults) is not None:
             faults.check_weights(self.model, self._position)
         states = checkpoint.agreed_states(self.strategies.all)

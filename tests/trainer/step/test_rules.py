@@ -14,6 +14,7 @@ from evenkeel.trainer.step.compatibility import RULES
 from evenkeel.trainer.step.options import Speed
 
 COMMON, STALE = Speed(generation=None, common_random_numbers=True), Speed(staleness=2)
+SERVER = {"use_vllm": True, "vllm_mode": "server"}
 VLLM = {"use_vllm": True}
 TWO_STEPS = {"steps_per_generation": 2, "gradient_accumulation_steps": 1}
 TWO_MICROBATCHES = {"gradient_accumulation_steps": 2}
@@ -76,6 +77,14 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 GIVEN_UP: list[tuple[Option, tuple[dict[str, Any], dict[str, Any]]]] = [
     ("generation", ({"args": VLLM}, {})),
     ("generation", ({"loaded": Loaded(is_sharded=True)}, {})),
+    (
+        "overlap_generation",
+        (
+            {"args": VLLM, "speed": STALE},
+            {"args": SERVER, "speed": STALE},
+        ),
+    ),
+    ("overlap_generation", (IN_TURNS, {})),
     ("skip_old_logps", ({"strategies": IBPO}, {})),
     ("skip_old_logps", ({"loaded": Loaded(varies="it has dropout")}, {})),
     (

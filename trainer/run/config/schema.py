@@ -198,6 +198,7 @@ class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, whic
     shared_prompts: ClassVar[None] = None  # type: ignore[misc]
     generation: ClassVar[None] = None  # type: ignore[misc]
     skip_old_logps: ClassVar[None] = None  # type: ignore[misc]
+    overlap_generation: ClassVar[None] = None  # type: ignore[misc]
 
 
 class VLLMSection(Section, Engine):  # type: ignore[misc]  # frozen

@@ -70,6 +70,7 @@ def test_what_makes_a_run_faster_is_taken_where_the_file_says_nothing(tmp_path: 
         "shared_prompts": None,
         "skip_old_logps": None,
         "generation": None,
+        "overlap_generation": None,
     }
     plain = Speed(microbatches="planned", **decided)
     assert speed() == plain
