@@ -8,8 +8,8 @@
 The run is rehearsed on the CPU: its real trainer, rows and parts, with the model's config.json cut to two layers, make
 a small rollout batch, train, evaluate, save and resume. Wrong keys are shown first, and alone. Memory is an estimate.
 
-A run file names code: its author's parts, and with model.trust_remote_code the model's. What it names is printed first,
-then imported and tried. With --no-code none of it is imported, and nothing is rehearsed.
+A run file names code: its author's parts, and with model.trust_remote_code the model's. It is imported and tried. With
+--no-code none of it is: a note names each part that is left out, and nothing is rehearsed.
 
 Exit status: 0 nothing stops the run (there may be warnings), 2 errors.
 
@@ -26,7 +26,6 @@ from contextlib import redirect_stdout
 from evenkeel.trainer.command import OVERRIDES, RUN_FILE, command_line, positive
 from evenkeel.trainer.run.check.check import checked
 from evenkeel.trainer.run.check.memory import GIB
-from evenkeel.trainer.run.check.named_code import Code
 from evenkeel.trainer.run.check.report import json_report, text_report
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.processes import REFUSED
@@ -37,12 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_intermixed_args(argv)
     logging.getLogger("transformers").setLevel(logging.ERROR)
     device = None if arguments.device_memory is None else round(arguments.device_memory * GIB)
-    shown = sys.stderr if arguments.json else sys.stdout
-
-    def show(code: Sequence[Code]) -> None:
-        first = f"Code that the file names, which is {'not ' * arguments.no_code}run:"
-        print(*([first, *code, ""] if code else []), sep="\n", end="", file=shown, flush=True)
-
     with redirect_stdout(sys.stderr):  # what transformers and a user's own parts print is no part of the report
         result = checked(
             arguments.config,
@@ -50,7 +43,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             processes=arguments.processes,
             device_bytes=device,
             runs_code=not arguments.no_code,
-            on_code=show,
         )
     print((json_report if arguments.json else text_report)(result, arguments.config))
     return REFUSED if result.errors else 0

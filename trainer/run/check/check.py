@@ -21,7 +21,6 @@ from evenkeel.trainer.run.check.machine import (
 )
 from evenkeel.trainer.run.check.memory import MemoryEstimate
 from evenkeel.trainer.run.check.model import size_of
-from evenkeel.trainer.run.check.named_code import Code, named_code
 from evenkeel.trainer.run.check.plan import Plan, plan_of
 from evenkeel.trainer.run.check.prompts import check_bounded, length_problems, template_problems
 from evenkeel.trainer.run.check.rehearsal import rehearse
@@ -47,14 +46,12 @@ class Checked:
         plan: ``None`` where a part of the run cannot be built.
         memory: estimates by the way of dividing the model.
         prompt_tokens: part → of how many prompts that were tokenized the longest has how many tokens.
-        code: what the file names beside built-in parts.
     """
 
     problems: list[Problem] = field(default_factory=list)
     plan: Plan | None = None
     memory: dict[Any, MemoryEstimate] = field(default_factory=dict)
     prompt_tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
-    code: tuple[Code, ...] = ()
 
     @property
     def errors(self) -> list[Problem]:
@@ -69,7 +66,6 @@ def checked(
     processes: int | None,
     device_bytes: int | None = None,
     runs_code: bool = True,
-    on_code: Callable[[Sequence[Code]], object] = len,
     known: dict[str, Any] | None = None,
 ) -> Checked:
     """Everything that is wrong with the run of a file: with its keys, or else with its parts, or else in a rehearsal.
@@ -79,29 +75,26 @@ def checked(
         device_bytes: memory of each device; ``None`` = of this machine's.
         runs_code: ``False`` = import no part that is not built in and no code of the model's, and rehearse nothing;
             each part that is left out gives a note.
-        on_code: called with what the file names, before any of it is imported.
         known: rows and verifiers of earlier checks, which those of the same rows and rewards share.
     """
     try:
         tree, config = layered(Path(path), overrides), load_config(path, overrides)
     except Refusal as refusal:
         return Checked([*refusal.problems])
-    code = named_code(config, tree)
-    on_code(code)
     experiment = Experiment(config, Path(path).resolve().parent, processes or config.num_processes or 1)
     context = CheckContext(experiment, tree)
     with ExitStack() as limits:
         if not runs_code:
             limits.enter_context(without_own_code())
             if config.model.trust_remote_code:
-                return Checked([_not_rehearsed("its own code is not run: nothing of the model is checked.")], code=code)
+                return Checked([_not_rehearsed("its own code is not run: nothing of the model is checked.")])
         _build(context, {} if known is None else known)
         result = _checked(context, device_bytes)
         if runs_code and not result.errors:
             with context.collecting("trl"):
                 if not rehearse(experiment, context.settings):
                     context.add(_not_rehearsed("cannot be cut to two layers: nothing is rehearsed."))
-    return replace(result, problems=_sorted(context.problems), code=code)
+    return replace(result, problems=_sorted(context.problems))
 
 
 def _not_rehearsed(what: str) -> Problem:

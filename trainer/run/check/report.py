@@ -45,7 +45,6 @@ def json_report(checked: Checked, path: str) -> str:
         "config": path,
         "ok": not checked.errors,
         "problems": problems,
-        "code": [asdict(each) for each in checked.code],
         "plan": None if checked.plan is None else asdict(checked.plan),
         "prompt_tokens": tokens,
         "memory_estimate": memory,
