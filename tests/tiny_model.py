@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
+import trl
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 WORDS = ["<pad>", "<eos>", "<unk>", "user", "assistant", *"0123456789", *"abcdefghi"]
@@ -25,6 +26,17 @@ def save_tiny_model(folder: Path, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     Qwen3ForCausalLM(tiny_config()).save_pretrained(folder)
     return folder
+
+
+def byte_tokenizer(template: str, **special: str) -> PreTrainedTokenizerFast:
+    """Bytes and ``special`` tokens, with TRL's chat template of that name."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    words = Tokenizer(models.BPE({character: index for index, character in enumerate(alphabet)}, []))
+    words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    words.decoder = decoders.ByteLevel()
+    made = PreTrainedTokenizerFast(tokenizer_object=words, padding_side="left", **special)
+    made.chat_template = (Path(trl.__file__).parent / f"chat_templates/{template}.jinja").read_text(encoding="utf-8")
+    return made
 
 
 def tiny_config(**changes: Any) -> Qwen3Config:

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-import trl
 from datasets import Dataset
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 from trl import GRPOConfig
 
@@ -19,7 +17,7 @@ from evenkeel.rewards.environments import build_environment
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.step.options import Evaluation
-from tests.tiny_model import tiny_config
+from tests.tiny_model import byte_tokenizer, tiny_config
 
 SPECIAL = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"]
 TARGET = 3
@@ -79,16 +77,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 def tool_calling_tokenizer() -> PreTrainedTokenizerFast:
     """Bytes and Qwen3's special tokens, with TRL's template of Qwen3."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = Tokenizer(models.BPE({character: index for index, character in enumerate(alphabet)}, []))
-    words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    words.decoder = decoders.ByteLevel()
-    made = PreTrainedTokenizerFast(
-        tokenizer_object=words, pad_token="<|endoftext|>", eos_token="<|im_end|>", padding_side="left"
-    )
+    made = byte_tokenizer("qwen3", pad_token="<|endoftext|>", eos_token="<|im_end|>")
     made.add_special_tokens({"additional_special_tokens": ["<|im_start|>"]})
     made.add_tokens(SPECIAL)
-    made.chat_template = (Path(trl.__file__).parent / "chat_templates/qwen3.jinja").read_text()
     return made
 
 

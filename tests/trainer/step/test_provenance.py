@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-import trl
 from datasets import Dataset
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig
 from trl.chat_template_utils import add_response_schema
 
@@ -17,6 +15,7 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.guards import FaultError
 from evenkeel.trainer.step.options import Speed
 from evenkeel.trainer.step.provenance import Turn, conversations
+from tests.tiny_model import byte_tokenizer
 
 METRIC = "environment/provenance"
 MARKS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
@@ -38,21 +37,6 @@ def test_turns_are_told_apart_in_a_group_that_begins_alike():
 # Whole trainings, in which a model writes
 
 
-def byte_tokenizer() -> PreTrainedTokenizerFast:
-    """Bytes and Qwen2.5's marks, with TRL's template and its parser of calls."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = Tokenizer(models.BPE({character: index for index, character in enumerate(alphabet)}, []))
-    words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    words.decoder = decoders.ByteLevel()
-    made = PreTrainedTokenizerFast(
-        tokenizer_object=words, eos_token="<|im_end|>", pad_token="<pad>", padding_side="left"
-    )
-    made.add_tokens([*MARKS])
-    made.chat_template = (Path(trl.__file__).parent / "chat_templates/qwen2_5.jinja").read_text(encoding="utf-8")
-    add_response_schema(made)
-    return made
-
-
 CALL = '\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n'
 
 
@@ -62,8 +46,9 @@ def save_calling_policy(folder: Path, attention: float = 0.1, **settings: Any) -
     Args:
         attention: how much what stands before moves its choice.
     """
-    tokenizer = byte_tokenizer()
-    tokenizer.add_tokens([CALL, "done"])
+    tokenizer = byte_tokenizer("qwen2_5", eos_token="<|im_end|>", pad_token="<pad>")
+    tokenizer.add_tokens([*MARKS, CALL, "done"])
+    add_response_schema(tokenizer)
     following = {
         "Ċ": ("<tool_call>", "done"),
         "<tool_call>": (CALL,),
