@@ -112,7 +112,7 @@ class Scoring:
         if planner is not None and plain and not torch.is_grad_enabled():
             score = partial(planner.scored, score)
         with (
-            self.phases((Purpose.REFERENCE if purpose is Purpose.REFERENCE else Purpose.OLD).value),
+            self.phases((purpose or Purpose.OLD).value),
             nullcontext() if planner is None else labelled_positions_only(input_ids.device),
         ):
             result = score(model, *arguments, **keywords)
