@@ -13,8 +13,8 @@ A run file names code: its author's parts, and with model.trust_remote_code the 
 
 Exit status: 0 nothing stops the run (there may be warnings), 2 errors.
 
---json prints one object: ``config``, ``ok``, ``problems`` (``severity``, ``key``, ``code``, ``text``), ``code``,
-``plan``, ``prompt_tokens`` and ``memory_estimate``.
+--json prints one object: ``config``, ``ok``, ``problems`` (``severity``, ``key``, ``code``, ``text``), ``plan``,
+``prompt_tokens`` and ``memory_estimate``.
 """
 
 import argparse

@@ -191,7 +191,9 @@ def _checked(context: CheckContext, device_bytes: int | None) -> Checked:
             device = device_memory(context) if device_bytes is None else device_bytes
             longest = max(longest for _, longest in result.prompt_tokens.values())
             result.memory = memory_estimates(context, size, longest, device)
-            context.add(*memory_problems(context, result.memory, device), *disk_problems(context, size))
+            context.add(*memory_problems(result.memory, device))
+            if result.plan is not None:
+                context.add(*disk_problems(context, size, result.plan.checkpoints))
     result.problems = _sorted(context.problems)
     return result
 

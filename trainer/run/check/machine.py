@@ -13,7 +13,6 @@ from typing import get_args
 from evenkeel.errors import Problem, Severity
 from evenkeel.trainer.run.check.context import CheckContext
 from evenkeel.trainer.run.check.memory import GIB, MemoryEstimate, ModelSize, Sharding, Training, memory_per_device
-from evenkeel.trainer.run.check.plan import plan_of
 
 SUPPORTED = ((0, 22, 0), (0, 31, 0))
 """The versions of vLLM that TRL 1.16 supports, the first and the last; a test reads them in TRL."""
@@ -42,24 +41,18 @@ def engine_problems() -> Iterator[Problem]:
         yield Problem(("trl", "use_vllm"), what, "Install the extra vllm.", code="vllm-version")
 
 
-def disk_problems(context: CheckContext, size: ModelSize) -> Iterator[Problem]:
-    """Checkpoints for which the disk has no room: the weights as they are stored, and two values of Adam's."""
+def disk_problems(context: CheckContext, size: ModelSize, kept: int) -> Iterator[Problem]:
+    """No room for the ``kept`` checkpoints: the weights as they are stored, and two values of Adam's."""
     wanted = Path(context.config.output_dir).absolute()
     above = next(path for path in (wanted, *wanted.parents) if path.exists())
-    one, kept, free = (
-        3 * size.trained * _weight_bytes(context),
-        plan_of(context).checkpoints,
-        shutil.disk_usage(above).free,
-    )
+    one, free = 3 * size.trained * _weight_bytes(context), shutil.disk_usage(above).free
     if one * (kept + (one <= free)) > free:
         grave: Severity = "error" if kept and one > free else "warning"
         what = f"has {in_gib(free)} free for {kept} checkpoints of {in_gib(one)}."
         yield Problem(("output_dir",), what, "Write trl.save_total_limit.", code="disk-too-small", severity=grave)
 
 
-def memory_problems(
-    context: CheckContext, estimates: Mapping[Sharding, MemoryEstimate], device_bytes: int | None
-) -> Iterator[Problem]:
+def memory_problems(estimates: Mapping[Sharding, MemoryEstimate], device_bytes: int | None) -> Iterator[Problem]:
     """More than the device has, however the model is divided."""
     if device_bytes is not None and min(each.peak for each in estimates.values()) > device_bytes:
         peaks = ", ".join(f"{way} {in_gib(each.peak)}" for way, each in estimates.items())
