@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.error import HTTPError
 
 from evenkeel.rewards.isolation.workers.user_part import UserPart
 
@@ -34,8 +35,8 @@ Answer = Mapping[str, Any]
 
 def is_failure(error: BaseException) -> bool:
     """Whether ``error`` says that a tool failed, and not that it refuses; an HTTP status is an answer."""
-    names = [kind.__name__ for kind in type(error).__mro__]
-    return names[0] != "HTTPError" and any(map(_FAILURES.search, names))
+    names = (kind.__name__ for kind in type(error).__mro__)
+    return not isinstance(error, HTTPError) and any(map(_FAILURES.search, names))
 
 
 class Host:
