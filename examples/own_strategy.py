@@ -19,7 +19,7 @@ from evenkeel import CONFIGS, GENERATORS, RewardFunction, RLVRTrainer, build_ver
 
 
 def bounded(rewards: Tensor, group_size: int, *, bound: float = 1.0) -> Tensor:
-    """Rewards (N,) less their group's median, held within ± ``bound``; NaN = not judged, and stays so."""
+    """Rewards (N,) less their group's median, held within ± ``bound``; NaN = not scored, and stays so."""
     groups = rewards.view(-1, group_size)
     return (groups - groups.nanmedian(1, keepdim=True).values).clamp(-bound, bound).view(-1)
 

@@ -11,7 +11,7 @@ from evenkeel import RewardFunction, Verdict, build_verifier
 
 
 def last_number(completion: str, reference: object) -> Verdict:
-    """1 where the last number of the completion is the reference, else 0; unjudged only without a usable reference."""
+    """1 where the last number of the completion is the reference, else 0; unscored only without a usable reference."""
     if not isinstance(reference, str | int):
         return Verdict(None, None, "the reference is no text or whole number")
     numbers = re.findall(r"-?\d+", completion)

@@ -38,7 +38,7 @@ class RewardNoise(BaseModel):
     false_negative: Rate = 0.0
     """Probability that a right answer is scored as wrong; it then has ``wrong_score``."""
     kind: Literal["random", "systematic"] = "random"
-    """``random``: drawn for each sample anew. ``systematic``: the same answer to the same problem is always judged the
+    """``random``: drawn for each sample anew. ``systematic``: the same answer to the same problem is always scored the
     same way (arXiv 2605.02909: a verdict that is consistently wrong given a property).
     """
     matching: Annotated[str, Field(min_length=1)] | None = None

@@ -34,7 +34,7 @@ class RewardFunction:
     The rows' ``reference`` column is what each completion is scored against. Where TRL offers the hooks it logs the
     columns ``<name>/answer`` (of a verifier that reads the reference) and ``<name>/reason`` of the completions table,
     and per batch, under ``verifier/<name>/``: ``accuracy`` (share of scored completions with the full score),
-    ``frac_unjudged``, ``frac_killed`` (cut off at a limit), ``time_p50_s`` and ``time_p99_s`` (wall time of one
+    ``frac_unscored``, ``frac_killed`` (cut off at a limit), ``time_p50_s`` and ``time_p99_s`` (wall time of one
     verdict). TRL itself logs ``rewards/<name>/mean``.
 
     With `RewardNoise` the scores are noisy wherever the caller hands over ``row_key``, as training does and an
@@ -164,7 +164,7 @@ class RewardFunction:
     def _log(self, verdicts: Sequence[Verdict], log_metric: LogMetric) -> None:
         area = f"verifier/{self.__name__}"
         for verdict in verdicts:  # TRL averages over the calls of all ranks: one call per completion is exact
-            log_metric(f"{area}/frac_unjudged", float(verdict.score is None))
+            log_metric(f"{area}/frac_unscored", float(verdict.score is None))
             log_metric(f"{area}/frac_killed", float(verdict.killed))
             if (right := self.is_right(verdict)) is not None:
                 log_metric(f"{area}/accuracy", float(right))

@@ -44,7 +44,7 @@ class Verifier(ABC):
     """Judges one completion against one reference.
 
     A subclass is a frozen dataclass whose fields are its options. It is deterministic, picklable and bounded in time
-    whatever the completion contains. ``full_score`` is the score of a right answer; accuracy is the share of judged
+    whatever the completion contains. ``full_score`` is the score of a right answer; accuracy is the share of scored
     completions that reach it. ``reads_reference`` is false for one that judges the form alone: any reference, or none,
     will do.
     """

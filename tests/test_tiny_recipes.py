@@ -73,4 +73,4 @@ def test_it_trains(recipe: str, tmp_path: Path) -> None:
     for reward in load_config(path_of(recipe)).rewards:
         accuracies = [entry[f"verifier/{reward.label}/accuracy"] for entry in trained]
         assert all(0 < accuracy < 1 for accuracy in accuracies)
-        assert all(entry[f"verifier/{reward.label}/frac_unjudged"] == 0 for entry in trained)
+        assert all(entry[f"verifier/{reward.label}/frac_unscored"] == 0 for entry in trained)

@@ -41,7 +41,7 @@ class Countdown(Verifier):
     """Score 1 for an expression over the given numbers that equals the target, else 0.
 
     The reference is a mapping ``{"numbers": [79, 17, 60], "target": 36}``; other keys are ignored, NumPy arrays and
-    integers are accepted. Anything else is unjudged. The answer is the one ``<answer>`` block that ends the
+    integers are accepted. Anything else is unscored. The answer is the one ``<answer>`` block that ends the
     completion after the last ``</think>``; a closing ``= 36`` is allowed there and must name the target.
 
     Options:
@@ -52,7 +52,7 @@ class Countdown(Verifier):
     use_all: bool = False
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge the answer in ``completion``. Wrong, never unjudged, whatever the completion holds."""
+        """Judge the answer in ``completion``. Wrong, never unscored, whatever the completion holds."""
         try:
             numbers, target = _problem(reference)
         except ValueError as error:
@@ -101,7 +101,7 @@ class Countdown(Verifier):
 
 
 def _problem(reference: Any) -> tuple[tuple[int, ...], int]:
-    """Numbers and target of a reference. Raises ``ValueError`` where they cannot be judged against."""
+    """Numbers and target of a reference. Raises ``ValueError`` where they cannot be scored against."""
     if not isinstance(reference, Mapping) or not {"numbers", "target"} <= reference.keys():
         raise ValueError(f"the reference is {reference!r:.80}; countdown needs {{'numbers': [...], 'target': ...}}")
     numbers, target = reference["numbers"], reference["target"]

@@ -12,7 +12,7 @@ class ExactMatch(Verifier):
     """1 when the answer equals the reference up to runs of white space, else 0.
 
     The answer is the answer block that ends the completion; a completion without answer tags after its thought is its
-    own answer. The reference is a text or a number; anything else, and a blank text, leaves the completion unjudged.
+    own answer. The reference is a text or a number; anything else, and a blank text, leaves the completion unscored.
 
     Attributes:
         case_sensitive: whether "Paris" and "paris" differ.

@@ -125,7 +125,7 @@ class CosineLength(TokenVerifier):
     ``r = cosine_schedule(n, max_tokens, right_short, right_long)`` for a right completion, the same of ``wrong_short``
     and ``wrong_long`` for a wrong one, and ``exceeded`` from ``max_tokens`` on, right or wrong: such a completion was
     cut off (arXiv 2502.03373, Sec. 4.2 and App. C.1; defaults of its Sec. 4.2). A right answer is one with the inner
-    verifier's full score. Unjudged stays unjudged.
+    verifier's full score. Unscored stays unscored.
 
     ``full_score`` is ``right_long``: a right answer earns at least that, a wrong one less, so that accuracy keeps its
     meaning, but for right answers at the limit, which count as wrong.

@@ -23,7 +23,7 @@ class MathVerify(Verifier):
     box is read in part, ``3\sqrt{13}`` as 3. Write golds as ``$3\sqrt{13}$``, or map the column that holds the whole
     solution. `MathAnswer` is the verifier to train with; this one measures beside it, with ``weight: 0``.
 
-    Unjudged: a gold that is no text, or that math-verify cannot parse; and one with which it ends at ``cpu_seconds``
+    Unscored: a gold that is no text, or that math-verify cannot parse; and one with which it ends at ``cpu_seconds``
     alone. A completion with which it does is wrong.
 
     Attributes:

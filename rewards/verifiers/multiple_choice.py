@@ -32,7 +32,7 @@ class MultipleChoice(Verifier):
     """Score 1 for taking the right choice and no other, else 0.
 
     The reference is a letter (``"C"``), a position counted from 0 (``2``), or a mapping with ``answer``, one of these
-    two or a label, and ``choices``, a list of texts or ``{"text": […], "label": […]}``. Anything else is unjudged.
+    two or a label, and ``choices``, a list of texts or ``{"text": […], "label": […]}``. Anything else is unscored.
 
     The answer is the whole of what is read: ``C``, ``(c)``, ``C.``, ``C) Paris``, ``\\text{C}``, ``**C**``, or one
     choice's text, ``Paris``. A letter with a text that is not its choice's, two letters, or a letter somewhere in a
@@ -121,7 +121,7 @@ def _comparable(text: str) -> str:
 
 
 def _read_reference(reference: Any) -> _Question:
-    """The labels and the right one. Raises ``ValueError`` where no completion can be judged against them."""
+    """The labels and the right one. Raises ``ValueError`` where no completion can be scored against them."""
     answer = reference
     texts: tuple[str, ...] = ()
     labels = tuple(ascii_uppercase)

@@ -2,7 +2,7 @@ r"""Graders of mathematics answers beside one another, on the same labelled pair
 
 A pair is a gold with an ``answer``, which goes into ``\boxed{…}``, or a whole ``completion``; ``right`` says whether it
 is the gold, by mathematics and before any grader was asked. A **false negative** is a right answer without the full
-score, refused or unjudged; a **false positive** is a wrong one that is paid.
+score, refused or unscored; a **false positive** is a wrong one that is paid.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from evenkeel.rewards.verifiers.math_answer import MathAnswer
 from scripts.program import run
 
 Grader: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[float | None]]
-"""Scores of completions against golds; ``None`` = the gold cannot be judged."""
+"""Scores of completions against golds; ``None`` = the gold cannot be scored."""
 
 
 FRESH = sorted((Path(__file__).parents[2] / "tests/rewards/verifiers/math_answer").glob("fresh*_pairs.json"))
@@ -64,7 +64,7 @@ class Rates:
     wrong: int
     false_negatives: list[Pair]
     false_positives: list[Pair]
-    unjudged: int
+    unscored: int
     seconds: float
 
 
@@ -87,13 +87,13 @@ def rates(grader: Grader, pairs: Sequence[Pair]) -> Rates:
     scores = grader([pair.completion for pair in pairs], [pair.gold for pair in pairs])
     seconds = time.perf_counter() - started
     paid = [(score or 0) >= 1 for score in scores]
-    judged = list(zip(pairs, paid, strict=True))
+    scored = list(zip(pairs, paid, strict=True))
     return Rates(
         right=sum(pair.right for pair in pairs),
         wrong=sum(not pair.right for pair in pairs),
-        false_negatives=[pair for pair, is_paid in judged if pair.right and not is_paid],
-        false_positives=[pair for pair, is_paid in judged if is_paid and not pair.right],
-        unjudged=sum(score is None for score in scores),
+        false_negatives=[pair for pair, is_paid in scored if pair.right and not is_paid],
+        false_positives=[pair for pair, is_paid in scored if is_paid and not pair.right],
+        unscored=sum(score is None for score in scores),
         seconds=seconds,
     )
 
@@ -135,10 +135,10 @@ def _math_verify(completions: Sequence[str], golds: Sequence[str]) -> list[float
 
 
 def _table(measured: Mapping[str, Rates]) -> list[str]:
-    lines = ["| grader | right answers refused | wrong answers paid | golds unjudged | s |", "|---|---|---|---|---|"]
+    lines = ["| grader | right answers refused | wrong answers paid | golds unscored | s |", "|---|---|---|---|---|"]
     for name, found in measured.items():
         refused, paid = _share(found.false_negatives, found.right), _share(found.false_positives, found.wrong)
-        lines.append(f"| {name} | {refused} | {paid} | {found.unjudged} | {found.seconds:.1f} |")
+        lines.append(f"| {name} | {refused} | {paid} | {found.unscored} | {found.seconds:.1f} |")
     return lines
 
 

@@ -2,7 +2,7 @@
 
 A line of thought sets one number aside and says what the other two would have to make: ``36 - 5 = 31``. The answer then
 has to find how they make it. In `one_line` there is one such line, so that all completions have the same length; in
-`several_lines` there are some, each judged ``yes`` or ``no``, so that they differ in it.
+`several_lines` there are some, each scored ``yes`` or ``no``, so that they differ in it.
 """
 
 import random
@@ -27,7 +27,7 @@ def several_lines(problem: CountdownProblem, rng: random.Random, *, careful: boo
     """Up to three lines that fail, a last one, and the answer that comes nearest to it.
 
     A careful one ends with a line that solves the problem, ``None`` where none does. A hasty one ends with any line,
-    not judged, after no more failures than there are.
+    not scored, after no more failures than there are.
     """
     solving, failing = _shuffled(problem, rng)
     failures = failing[: rng.randint(0, _MOST_FAILURES)]
@@ -43,7 +43,7 @@ def _shuffled(problem: CountdownProblem, rng: random.Random) -> tuple[list[Attem
     return solving, [attempt for attempt in attempts if attempt not in solving]
 
 
-def _completion(failures: list[Attempt], last: Attempt, judged: str) -> str:
-    thoughts = " ".join([*(f"{attempt.line} no" for attempt in failures), f"{last.line}{judged}"])
+def _completion(failures: list[Attempt], last: Attempt, scored: str) -> str:
+    thoughts = " ".join([*(f"{attempt.line} no" for attempt in failures), f"{last.line}{scored}"])
     answer = last.answer.format(f"( {nearest(*last.others, last.needed)[0]} )")
     return f"<think> {thoughts} </think> <answer> {answer} </answer>"

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from tests.gates.gate import Options, Row, judged
+from tests.gates.gate import Options, Row, scored
 from tests.gates.rows import GATES
 
 EPILOG = "Rows:\n" + "\n".join(f"  {'fast' if gate.fast else '':<5} {gate.name:<18} {gate.proves}" for gate in GATES)
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[Row] = []
     for number, gate in enumerate(gates, start=1):
         say(f"… {number} of {len(gates)}: {gate.name}")
-        rows.append(judged(gate, options, record=chosen.record))
+        rows.append(scored(gate, options, record=chosen.record))
     say("\n" + "\n".join(map(str, rows)))
     counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("PASS", "FAIL", "NOT RUN")}
     say("\n" + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))

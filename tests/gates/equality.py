@@ -40,7 +40,7 @@ def share_of_digits(completions: list[Any], **_: Any) -> list[float | None]:
 
 
 def brevity(completions: list[Any], **_: Any) -> list[float | None]:
-    """In eighths as well; a completion that begins with a letter cannot be judged."""
+    """In eighths as well; a completion that begins with a letter cannot be scored."""
     return [None if words[:1] and words[0].isalpha() else max(0, 8 - len(words)) / 8 for words in _words(completions)]
 
 
@@ -87,7 +87,7 @@ ONE_OFFS = [
     ),
     Setting("rewards not scaled", {"scale_rewards": "none"}),
     Setting("rewards scaled by the batch", {"scale_rewards": "batch", "beta": 0.04}),
-    Setting("two rewards, one sometimes unjudged", {}, rewards=(share_of_digits, brevity)),
+    Setting("two rewards, one sometimes unscored", {}, rewards=(share_of_digits, brevity)),
     Setting(
         "two rewards, each normalised",
         {"multi_objective_aggregation": "normalize_then_sum", "reward_weights": [0.75, 0.25]},

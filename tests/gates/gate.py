@@ -134,7 +134,7 @@ def records() -> dict[str, Any]:
     return json.loads(RECORD.read_text()) if RECORD.exists() else {}
 
 
-def judged(gate: Gate, options: Options, *, record: bool = False) -> Row:
+def scored(gate: Gate, options: Options, *, record: bool = False) -> Row:
     """Measure ``gate`` and hold it beside the record; ``record``: what was measured becomes the record."""
     started = time.monotonic()
     try:

@@ -73,8 +73,8 @@ def test_noise_that_is_none_is_refused(options: dict[str, Any], message: str):
         RewardNoise(**options)
 
 
-def judged(noise: RewardNoise | None, **more: Any) -> tuple[list[float | None], dict[str, Any], dict[str, list[float]]]:
-    """Scores, columns and metrics of a right, a wrong and an unjudged completion."""
+def scored(noise: RewardNoise | None, **more: Any) -> tuple[list[float | None], dict[str, Any], dict[str, list[float]]]:
+    """Scores, columns and metrics of a right, a wrong and an unscored completion."""
     columns: dict[str, Any] = {}
     metrics: dict[str, list[float]] = defaultdict(list)
     (function,) = reward_functions({"count": build_verifier("countdown")}, noise={"count": noise})
@@ -90,7 +90,7 @@ def judged(noise: RewardNoise | None, **more: Any) -> tuple[list[float | None], 
 
 
 def test_training_is_told_what_the_noise_says_and_the_truth_is_logged():
-    scores, columns, metrics = judged(
+    scores, columns, metrics = scored(
         RewardNoise(false_positive=1.0, false_negative=1.0, wrong_score=-2.0), row_key=[1, 2, 3]
     )
     assert scores == [-2.0, 1.0, None]
@@ -100,6 +100,6 @@ def test_training_is_told_what_the_noise_says_and_the_truth_is_logged():
 
 
 def test_an_evaluation_hands_over_no_keys_and_hears_the_truth():
-    plain, noisy = judged(None), judged(RewardNoise(false_positive=1.0, false_negative=1.0))
+    plain, noisy = scored(None), scored(RewardNoise(false_positive=1.0, false_negative=1.0))
     assert plain[0] == noisy[0] == [1.0, 0.0, None]
     assert plain[1].keys() == noisy[1].keys()

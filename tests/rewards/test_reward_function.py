@@ -38,7 +38,7 @@ def test_chat_and_plain_completions_score_alike_and_the_evidence_is_logged():
     assert logs.columns["count/answer"] == ["3 + 4", "3 * 4", None]
     assert logs.columns["count/reason"][1] == "equals 12, not 7"
     assert logs.metrics["verifier/count/accuracy"] == [1.0, 0.0]
-    assert logs.metrics["verifier/count/frac_unjudged"] == [0.0, 0.0, 1.0]
+    assert logs.metrics["verifier/count/frac_unscored"] == [0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("prompt", ["assistant <think>\n", [{"role": "user", "content": "?"}]])
@@ -65,7 +65,7 @@ class Failing(Verifier):
         return "gold"
 
 
-def test_a_verifier_that_fails_leaves_its_row_unjudged_and_says_so():
+def test_a_verifier_that_fails_leaves_its_row_unscored_and_says_so():
     logs = Logs()
     reward = RewardFunction(Failing(), "failing")
     calls = {"prompts": [""] * 4, "completions": [""] * 4, "reference": ["raise", "nan", "fine", "much"]}
@@ -76,7 +76,7 @@ def test_a_verifier_that_fails_leaves_its_row_unjudged_and_says_so():
 
 
 class Constant(Verifier):
-    """Scores every completion the reference's value for it; ``None`` there = unjudged."""
+    """Scores every completion the reference's value for it; ``None`` there = unscored."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -85,7 +85,7 @@ class Constant(Verifier):
         return Verdict(reference[self.key], completion, self.key, killed=reference.get("killed", False))
 
 
-def test_a_row_is_unjudged_by_all_functions_or_by_none():
+def test_a_row_is_unscored_by_all_functions_or_by_none():
     first, second = reward_functions({"a": Constant("a"), "b": Constant("b")})
     reference = [{"a": 1.0, "b": 0.1}, {"a": None, "b": 0.1}, {"a": 0.0, "b": None}]
     calls: dict[str, Any] = {"prompts": [""] * 3, "completions": ["x", "y", "z"], "reference": reference}
@@ -134,7 +134,7 @@ def test_a_function_of_a_task_judges_only_its_rows_and_the_first_one_says_what_i
     assert logs.columns["sums/answer"] == ["w", None, None, "z"]
     assert logs.metrics["verifier/accuracy"] == [1.0, 0.0, 1.0]
     assert logs.metrics["verifier/sums/frac_killed"] == [0.0, 1.0]
-    assert logs.metrics["verifier/words/frac_unjudged"] == [0.0, 1.0]
+    assert logs.metrics["verifier/words/frac_unscored"] == [0.0, 1.0]
     assert len(logs.metrics["verifier/form/time_p99_s"]) == 1
 
 
@@ -162,7 +162,7 @@ def test_a_verifier_of_tokens_gets_those_that_were_sampled_for_its_rows():
     ],
 )
 @pytest.mark.parametrize("prefilled", [False, True])
-def test_a_turn_in_whatever_form_is_judged(messages: list[dict[str, Any]], score: float, prefilled: bool):
+def test_a_turn_in_whatever_form_is_scored(messages: list[dict[str, Any]], score: float, prefilled: bool):
     """A thought that was pre-filled and never closed has no answer after it."""
     reward = RewardFunction(build_verifier("exact_match"), "exact", prefilled_thought=prefilled)
     closed = not prefilled or "reasoning_content" in (messages or [{}])[-1]

@@ -6,7 +6,7 @@ from evenkeel.rewards import Verdict
 
 
 def share_of_digits(completion: str, reference: Any) -> Verdict:
-    """Judged by the completion alone."""
+    """Scored by the completion alone."""
     words = completion.split()
     share = sum(word.isdigit() for word in words) / max(len(words), 1)
     return Verdict(float(share >= 0.5), None, f"{share:.2f} of the words are digits")

@@ -11,13 +11,13 @@ from tests.scripts.digit_verifier import share_of_digits
 
 HANGS_BEHIND = "ONE_RANK_HANGS_BEHIND"
 """Variable of the environment: a file; of rank 1's verdicts after its appearance the fourth never ends, once."""
-judged_behind = 0
+scored_behind = 0
 
 
 def _hangs_on_rank_1(completion: str) -> Verdict:
-    global judged_behind
-    judged_behind += os.environ.get("RANK") == "1" and Path(os.environ[HANGS_BEHIND]).exists()
-    if judged_behind == 4 and not (hung := Path(f"{os.environ[HANGS_BEHIND]}.hung")).exists():
+    global scored_behind
+    scored_behind += os.environ.get("RANK") == "1" and Path(os.environ[HANGS_BEHIND]).exists()
+    if scored_behind == 4 and not (hung := Path(f"{os.environ[HANGS_BEHIND]}.hung")).exists():
         hung.touch()  # the next process has its own count
         time.sleep(3600)
     return share_of_digits(completion, None)

@@ -31,8 +31,8 @@ def digit_reward(completions: list[Any], **_: Any) -> list[float | None]:
     return scores
 
 
-def sometimes_unjudged(completions: list[Any], **_: Any) -> list[float | None]:
-    """As `digit_reward`, but a completion that begins with a letter in a–c cannot be judged."""
+def sometimes_unscored(completions: list[Any], **_: Any) -> list[float | None]:
+    """As `digit_reward`, but a completion that begins with a letter in a–c cannot be scored."""
     rewards = digit_reward(completions)
     texts = [completion[0]["content"] for completion in completions]
     return [None if text[:1] in {"a", "b", "c"} else reward for text, reward in zip(texts, rewards, strict=True)]

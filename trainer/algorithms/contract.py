@@ -56,7 +56,7 @@ SIGNALS: dict[str, dict[str, str]] = {
         "entropies": "(B, T) entropy of π_old at each position, nats",
         "completion_ids": "(B, T) int",
         "groups": "(B,) int, the same number for the responses to one prompt",
-        "judged": "(B,) bool, False where the completion was not scored",
+        "scored": "(B,) bool, False where the completion was not scored",
         "row_keys": "(B,) int64, the row's own number in the run, whatever it holds: what to draw from (`row_draws`)",
         "step": "int, optimizer steps done",
         "max_steps": "int, optimizer steps of the run",
@@ -70,7 +70,7 @@ SIGNALS: dict[str, dict[str, str]] = {
         "entropies": "(B, T) entropy of π_old at each position, nats",
         "completion_ids": "(B, T) int",
         "groups": "(B,) int, the same number for the responses to one prompt",
-        "judged": "(B,) bool, False where the completion was not scored",
+        "scored": "(B,) bool, False where the completion was not scored",
         "step": "int, optimizer steps done",
         "max_steps": "int, optimizer steps of the run",
     },
@@ -84,7 +84,7 @@ SIGNALS: dict[str, dict[str, str]] = {
 """Kind → name → shape and meaning."""
 
 REVISION_COLUMNS = {
-    "repair": "(N,) share of a wrong answer's judged revisions that are right; 0 for every other completion",
+    "repair": "(N,) share of a wrong answer's scored revisions that are right; 0 for every other completion",
     "edited": "(N, T) bool, tokens of a wrong answer that a right revision edited; all where there is none",
 }
 """Columns that a revision leaves for estimators, name → shape and meaning."""

@@ -1,4 +1,4 @@
-"""Pure functions of what is measured. Shapes as in `advantages`; advantages of unjudged responses are 0.
+"""Pure functions of what is measured. Shapes as in `advantages`; advantages of unscored responses are 0.
 
 None but `frequent_token_residual` waits for the device. A NaN says that the batch holds nothing to measure (no live
 group, no shared prefix): loggers leave it out.

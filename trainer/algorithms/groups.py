@@ -1,4 +1,4 @@
-"""Arithmetic inside a group. A group's rows are adjacent; NaN = unjudged, left out of every mean."""
+"""Arithmetic inside a group. A group's rows are adjacent; NaN = unscored, left out of every mean."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,7 +13,7 @@ DEAD_SPREAD = 1e-6
 
 
 def dead_groups(rewards: Float[Tensor, "N"], group_size: int) -> Bool[Tensor, "N"]:
-    """Rows of groups that hold nothing to learn: ``max − min ≤ 1e-6·max(|max|, |min|)`` over the judged rewards.
+    """Rows of groups that hold nothing to learn: ``max − min ≤ 1e-6·max(|max|, |min|)`` over the scored rewards.
 
     Relative, because weights .3 and .5 with scores (.5, 2) and (3, .5) reach the same total one ulp apart, and an
     estimator that divides by the spread makes ±1.5 of that ulp. A group without any verdict is dead too.
@@ -26,20 +26,20 @@ def dead_groups(rewards: Float[Tensor, "N"], group_size: int) -> Bool[Tensor, "N
 
 
 def finished(advantages: Tensor, rewards: Tensor, group_size: int) -> Tensor:
-    """Exact zeros for dead groups, NaN for unjudged rows; (N,) or (N, T)."""
-    dead, unjudged = dead_groups(rewards, group_size), rewards.isnan()
+    """Exact zeros for dead groups, NaN for unscored rows; (N,) or (N, T)."""
+    dead, unscored = dead_groups(rewards, group_size), rewards.isnan()
     if advantages.dim() == 2:
-        dead, unjudged = dead[:, None], unjudged[:, None]
-    return advantages.masked_fill(dead, 0.0).masked_fill(unjudged, torch.nan)
+        dead, unscored = dead[:, None], unscored[:, None]
+    return advantages.masked_fill(dead, 0.0).masked_fill(unscored, torch.nan)
 
 
 def group_mean(rewards: Tensor, group_size: int) -> Tensor:
-    """Mean of the judged rewards of the row's group; NaN where none was judged."""
+    """Mean of the scored rewards of the row's group; NaN where none was scored."""
     return rewards.view(-1, group_size).nanmean(1).repeat_interleave(group_size)
 
 
 def group_scale(rewards: Tensor, group_size: int) -> Tensor:
-    """``std_G r + ε`` over the judged rewards, ddof = 1, in TRL's order of operations (they decide the last bit)."""
+    """``std_G r + ε`` over the scored rewards, ddof = 1, in TRL's order of operations (they decide the last bit)."""
     grouped = rewards.view(-1, group_size)
     count = (~grouped.isnan()).sum(1, keepdim=True).to(rewards.dtype)
     variance = ((grouped - grouped.nanmean(1, keepdim=True)) ** 2).nanmean(1, keepdim=True) * (count / (count - 1))
@@ -51,7 +51,7 @@ def group_count(rows: Tensor, group_size: int) -> Tensor:
     return rows.view(-1, group_size).sum(1).repeat_interleave(group_size)
 
 
-def judged_right(rewards: Tensor, right_at: float) -> tuple[Tensor, Tensor]:
-    """(right, wrong): judged rows whose reward is at least ``right_at``, and the other judged rows."""
+def scored_right(rewards: Tensor, right_at: float) -> tuple[Tensor, Tensor]:
+    """(right, wrong): scored rows whose reward is at least ``right_at``, and the other scored rows."""
     right = rewards >= right_at
     return right, ~right & ~rewards.isnan()

@@ -65,11 +65,11 @@ def references(
 ) -> Int[Tensor, "N count"]:
     """Rows of the ``count`` = K − 1 siblings that each wrong answer is revised against; −1 = none.
 
-    Siblings are the other judged rows of the group: right ones first, then wrong ones, in an order drawn from ``seed``.
-    Rows that are right (1) or unjudged (NaN) are not revised; a group with fewer siblings fills up with −1.
+    Siblings are the other scored rows of the group: right ones first, then wrong ones, in an order drawn from ``seed``.
+    Rows that are right (1) or unscored (NaN) are not revised; a group with fewer siblings fills up with −1.
 
     Args:
-        correct: 1 right, 0 wrong, NaN unjudged; a group's rows are adjacent.
+        correct: 1 right, 0 wrong, NaN unscored; a group's rows are adjacent.
         count: K − 1, between 1 and ``group_size − 1``.
         seed: the same seed draws the same references, on whatever rank or device.
         need_correct: ours. Wrong answers of a group without a right one are left alone.
@@ -129,12 +129,12 @@ def credited_tokens(
 
 
 def repair_scores(repaired: Float[Tensor, "N revisions"]) -> Float[Tensor, "N"]:
-    """``φ_i = mean_k 1[r(ŷ_{i,k}) = 1]`` over the judged revisions of each row; 0 where there are none.
+    """``φ_i = mean_k 1[r(ŷ_{i,k}) = 1]`` over the scored revisions of each row; 0 where there are none.
 
     ``repaired`` is 1 where the revision is right, 0 where it is wrong, NaN where there is none or it was not
-    judged.
+    scored.
 
     Ours: the paper (arXiv 2605.16302) says only that φ is 0 for right answers and in [0, 1] for wrong ones.
     """
-    judged = ~repaired.isnan()
-    return repaired.nan_to_num().sum(1) / judged.sum(1).clamp(min=1)
+    scored = ~repaired.isnan()
+    return repaired.nan_to_num().sum(1) / scored.sum(1).clamp(min=1)

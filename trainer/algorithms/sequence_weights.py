@@ -70,7 +70,7 @@ def min_replace(
 ) -> Float[Tensor, "B"]:
     """The smallest weight of the group for all of it: ``w̃_i = min_{j in group} w_j``.
 
-    With ``Σ_i A_i = 0`` over the group follows ``Σ_i w̃_i A_i = 0``. Rows that are not ``counted`` (not judged,
+    With ``Σ_i A_i = 0`` over the group follows ``Σ_i w̃_i A_i = 0``. Rows that are not ``counted`` (not scored,
     or no loss counts a token of theirs) neither set the minimum nor receive it: w̃ = w. Likewise a group whose
     advantages are all 0. ``groups`` holds one number per row, in any order.
 

@@ -63,7 +63,7 @@ def contrasted_siblings(
     none at all.
 
     Args:
-        correct: 1 right, 0 wrong, NaN unjudged; a group's rows are adjacent.
+        correct: 1 right, 0 wrong, NaN unscored; a group's rows are adjacent.
         seed: the same seed draws the same siblings, on whatever rank or device.
     """
     verdicts = correct.cpu().view(-1, group_size)

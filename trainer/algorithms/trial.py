@@ -43,9 +43,9 @@ def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
     probs = torch.rand(mask.shape, generator=generator).clamp(0.05, 0.95)
     log_ratio = 0.3 * torch.randn(mask.shape, generator=generator)
     old_logps = probs.log()
-    judged = ~rewards.isnan()
+    scored = ~rewards.isnan()
     completion_ids = torch.randint(1, 4, mask.shape, generator=generator) * written
-    advantages = judged * torch.randn(len(rewards), generator=generator)
+    advantages = scored * torch.randn(len(rewards), generator=generator)
     both = {"mask": mask, "completion_ids": completion_ids, "old_logps": old_logps}
     both |= {"teacher_logps": probs.flip(1).log(), "teacher_contrast": 0.1 * (probs - probs.flip(0))}
     both |= {"entropies": -(probs * old_logps + (1 - probs) * (1 - probs).log())}
@@ -68,7 +68,7 @@ def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
         logps=old_logps + log_ratio,
         advantages=advantages,
         groups=torch.arange(len(rewards)) // GROUP_SIZE,
-        judged=judged,
+        scored=scored,
         row_keys=row_keys(len(rewards), 0),
         step=step,
         max_steps=MAX_STEPS,

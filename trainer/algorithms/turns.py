@@ -68,7 +68,7 @@ def last_turns(turn_rewards: Float[Tensor, "N K"]) -> Int[Tensor, "N"]:
 def turn_returns(rewards: Float[Tensor, "N"], turn_rewards: Float[Tensor, "N K"], gamma: float) -> Float[Tensor, "N K"]:
     """``R_{i,k} = Σ_{l ≥ k} γ^{l−k} r_{i,l}``, the outcome ``rewards`` added to what the last turn was paid.
 
-    NaN after a row's last turn, and in all of an unjudged row.
+    NaN after a row's last turn, and in all of an unscored row.
     """
     turn = torch.arange(turn_rewards.shape[1], device=turn_rewards.device)
     is_last = turn == last_turns(turn_rewards)[:, None]
@@ -82,7 +82,7 @@ def turn_returns(rewards: Float[Tensor, "N"], turn_rewards: Float[Tensor, "N K"]
 def of_tokens(
     values: Float[Tensor, "N K"], turns: Int[Tensor, "N T"], rewards: Float[Tensor, "N"]
 ) -> Float[Tensor, "N T"]:
-    """Each token its turn's value: 0 on tokens of no turn, and where that is NaN; NaN in unjudged rows."""
+    """Each token its turn's value: 0 on tokens of no turn, and where that is NaN; NaN in unscored rows."""
     per_token = values.nan_to_num().gather(1, turns.clamp(min=0)).masked_fill(turns < 0, 0.0)
     return per_token.masked_fill(rewards.isnan()[:, None], torch.nan)
 

@@ -20,7 +20,7 @@ from evenkeel.trainer.algorithms.strategies import Strategies
 
 
 def advantages(strategies: Strategies, signals: Mapping[str, Any], where: str) -> Tensor:
-    """The estimator's advantages of a rollout batch, (N,) or (N, T): 0 for unjudged responses and dead groups.
+    """The estimator's advantages of a rollout batch, (N,) or (N, T): 0 for unscored responses and dead groups.
 
     Args:
         signals: as `estimator_signals` gives them; ``strategies`` must have an estimator.

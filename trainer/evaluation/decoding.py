@@ -72,7 +72,7 @@ def draws_of_rank(items: int, samples: int, batch_size: int, rank: int, world_si
     """This rank's batches: every rank has as many, all of one size, at most ``batch_size``.
 
     Generation is collective, so ranks must take the same steps. What is missing to that is filled with a repetition of
-    the first draw, marked as padding: it is generated, and neither judged nor counted.
+    the first draw, marked as padding: it is generated, and neither scored nor counted.
     """
     draws = [Draw(item, sample) for item in range(items) for sample in range(samples)]
     number = math.ceil(len(draws) / (batch_size * world_size))

@@ -14,7 +14,7 @@ def reward_names(records: Sequence[Mapping[str, Any]]) -> list[str]:
 def verdict_of(record: Mapping[str, Any], name: str) -> str:
     """One verifier's verdict on a completion, in a word."""
     score = record.get(f"{name}/score")
-    return "unjudged" if score is None else "right" if score > 0 else "wrong"
+    return "unscored" if score is None else "right" if score > 0 else "wrong"
 
 
 def differences(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:

@@ -89,7 +89,7 @@ class Tally:
         }
         for index, (draw, row) in enumerate(zip(draws, rows, strict=True)):
             own = {name: values[index] for name, values in extra.items()}
-            judged = {name: values[index] for name, values in scores.items()}
+            scored = {name: values[index] for name, values in scores.items()}
             self.records.append(
                 {
                     "item": draw.item,
@@ -98,13 +98,13 @@ class Tally:
                     "group": row.get("group"),
                     "correct": own.pop("correct", None),
                     "answer": _first_answer(own, functions),
-                    "reward": _reward(list(judged.values()), weights),
+                    "reward": _reward(list(scored.values()), weights),
                     "num_tokens": answered.num_tokens[index],
                     "truncated": answered.completion_ids[index][-1] not in end_tokens,
                     "prompt": _last_text(answered.prompts[index]),
                     "completion": _last_text(answered.completions[index]),
                     "reference": json.dumps(row.get("reference"), ensure_ascii=False, default=str),
-                    **{f"{name}/score": score for name, score in judged.items()},
+                    **{f"{name}/score": score for name, score in scored.items()},
                     **own,
                 }
             )
@@ -115,13 +115,13 @@ class Tally:
 
 
 def _first_answer(columns: Mapping[str, Any], names: Mapping[str, Any]) -> str | None:
-    """The answer that the first function read which judged the completion: one of another task gives no reason."""
+    """The answer that the first function read which scored the completion: one of another task gives no reason."""
     return next((columns.get(f"{name}/answer") for name in names if columns.get(f"{name}/reason") is not None), None)
 
 
 def _reward(scores: Sequence[float | None], weights: Sequence[float]) -> float | None:
-    judged = [(score, weight) for score, weight in zip(scores, weights, strict=True) if score is not None]
-    return sum(score * weight for score, weight in judged) if judged else None
+    scored = [(score, weight) for score, weight in zip(scores, weights, strict=True) if score is not None]
+    return sum(score * weight for score, weight in scored) if scored else None
 
 
 def _last_text(messages: Any) -> str:

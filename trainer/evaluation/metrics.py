@@ -15,25 +15,25 @@ Values = NDArray[np.float64]
 
 
 def average_correct(correct: Values) -> Values:
-    """avg@k: each item's share of right completions among the judged ones, (n, k) → (n,)."""
-    judged = (~np.isnan(correct)).sum(1)
+    """avg@k: each item's share of right completions among the scored ones, (n, k) → (n,)."""
+    scored = (~np.isnan(correct)).sum(1)
     shares = np.full(len(correct), np.nan)
-    np.divide(np.nansum(correct, axis=1), judged, out=shares, where=judged > 0)
+    np.divide(np.nansum(correct, axis=1), scored, out=shares, where=scored > 0)
     return shares
 
 
 def pass_at_k(correct: Values, k: int) -> Values:
     """pass@k: probability that one of k completions is right, (n, samples) → (n,).
 
-    With c right of m judged, ``1 − C(m − c, k) / C(m, k)``: the mean over all ways to choose k of the m, which is
+    With c right of m scored, ``1 − C(m − c, k) / C(m, k)``: the mean over all ways to choose k of the m, which is
     unbiased for ``1 − (1 − p)^k`` (arXiv 2107.03374, Eq. 1). NaN where m < k.
     """
-    judged = (~np.isnan(correct)).sum(1)
+    scored = (~np.isnan(correct)).sum(1)
     right = np.nansum(correct, axis=1).astype(int)
     return np.array(
         [
             1.0 - math.comb(m - c, k) / math.comb(m, k) if m >= k else math.nan
-            for m, c in zip(judged.tolist(), right.tolist(), strict=True)
+            for m, c in zip(scored.tolist(), right.tolist(), strict=True)
         ]
     )
 

@@ -16,12 +16,12 @@ from evenkeel.trainer.evaluation.metrics import Values, average_correct, majorit
 from evenkeel.trainer.evaluation.shares import Estimate, share_estimate
 
 Record = Mapping[str, Any]
-"""One completion: item, sample, greedy, group, correct (None = unjudged), answer, num_tokens, truncated, and texts."""
+"""One completion: item, sample, greedy, group, correct (None = unscored), answer, num_tokens, truncated, and texts."""
 
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """One held-out set, answered and judged.
+    """One held-out set, answered and scored.
 
     Attributes:
         dataset: the set's name.
@@ -65,7 +65,7 @@ class EvaluationResult:
             "by_group": {name: {"n_items": self._size(name), **_plain(found)} for name, found in self.groups.items()},
             "mean_tokens": float(np.mean(tokens)),
             "frac_truncated": float(np.mean([record["truncated"] for record in self.records])),
-            "frac_unjudged": float(np.mean([record["correct"] is None for record in self.records])),
+            "frac_unscored": float(np.mean([record["correct"] is None for record in self.records])),
             "tokens_per_second": sum(tokens) / self.seconds,
             "interval": "95 %, Wilson's score interval over items",
             "verifiers_differ": {
@@ -75,11 +75,11 @@ class EvaluationResult:
         }
 
     def metrics(self) -> dict[str, float]:
-        """The summary's numbers under ``eval_<dataset>/…``; what was not judged is NaN."""
+        """The summary's numbers under ``eval_<dataset>/…``; what was not scored is NaN."""
         summary = self.summary()
         flat = {name: found.value for name, found in self.estimates.items()}
         flat |= {f"{g}/{name}": found.value for g, made in self.groups.items() for name, found in made.items()}
-        flat |= {key: summary[key] for key in ("mean_tokens", "frac_truncated", "frac_unjudged", "tokens_per_second")}
+        flat |= {key: summary[key] for key in ("mean_tokens", "frac_truncated", "frac_unscored", "tokens_per_second")}
         return {f"eval_{self.dataset}/{name}": value for name, value in flat.items()}
 
     def write(self, folder: Path) -> Path:
@@ -113,7 +113,7 @@ class EvaluationResult:
         for pair, items in summary["verifiers_differ"].items():
             named = ", ".join(map(str, items[:10])) + ", …" * (len(items) > 10)
             lines.append(f"  {pair}: {len(items)} items on which they differ ({named})")
-        shares = f"{summary['frac_truncated']:.1%} truncated, {summary['frac_unjudged']:.1%} unjudged"
+        shares = f"{summary['frac_truncated']:.1%} truncated, {summary['frac_unscored']:.1%} unscored"
         rates = f"{summary['tokens_per_second']:,.0f} tokens/s, {summary['mean_tokens']:.0f} tokens a completion"
         return "\n".join([*lines, f"  {rates}, {shares}"])
 
@@ -157,8 +157,8 @@ def _decoding_estimates(records: Sequence[Record], decoding: Decoding) -> list[t
     values: list[Values] = [average_correct(correct)]
     if decoding.samples > 1:
         values += [pass_at_k(correct, k) for k in pass_sizes(decoding.samples)] + [majority_correct(answers, correct)]
-    judged = int((~np.isnan(correct)).sum())
-    return [(name, share_estimate(each, judged)) for name, each in zip(decoding.metrics, values, strict=True)]
+    scored = int((~np.isnan(correct)).sum())
+    return [(name, share_estimate(each, scored)) for name, each in zip(decoding.metrics, values, strict=True)]
 
 
 def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
 
 
 def _text(found: Estimate) -> str:
-    return "not judged" if math.isnan(found.value) else f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    return "not scored" if math.isnan(found.value) else f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def natural_order(name: str) -> tuple[bool, float, str]:

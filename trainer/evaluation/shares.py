@@ -57,20 +57,20 @@ def share_estimate(values: ArrayLike, completions: int) -> Estimate:
     Graubard, Survey Methodology 24 (1998) 193.
 
     Args:
-        values: (n,), each in [0, 1]; NaN = not judged, left out. Of none the value and both ends are NaN.
+        values: (n,), each in [0, 1]; NaN = not scored, left out. Of none the value and both ends are NaN.
         completions: from which the values were computed.
     """
     given = np.asarray(values, float)
-    judged = given[~np.isnan(given)]
-    if not len(judged):
+    scored = given[~np.isnan(given)]
+    if not len(scored):
         return Estimate(math.nan, math.nan, math.nan, 1, 0, math.nan, math.nan)
-    mean, variance = float(judged.mean()), float(judged.var())
+    mean, variance = float(scored.mean()), float(scored.var())
     binomial = mean * (1 - mean)
     if binomial == 0:
-        number = float(len(judged))
+        number = float(len(scored))
     else:
-        number = min(len(judged) * binomial / variance, completions) if variance > 0 else float(completions)
-    return _wilson(mean, number, len(judged))
+        number = min(len(scored) * binomial / variance, completions) if variance > 0 else float(completions)
+    return _wilson(mean, number, len(scored))
 
 
 def _wilson(share: float, number: float, items: int) -> Estimate:

@@ -1,7 +1,7 @@
 """Evaluation inside TRL's trainer: its generation, its processes, its DeepSpeed and vLLM; our judgement and numbers.
 
 TRL's own evaluation counts rows that fill the last batch twice, averages over batches, and computes a loss. Here a
-held-out row is answered, judged and kept.
+held-out row is answered, scored and kept.
 """
 
 import random
@@ -50,7 +50,7 @@ class HeldOut:
     def evaluate(
         self, datasets: Any, step: int, run_loop: Callable[[DataLoader[Any], Decoding], None]
     ) -> dict[str, float]:
-        """The metrics of every set (one alone is called ``test``), and of all together; what was not judged is NaN.
+        """The metrics of every set (one alone is called ``test``), and of all together; what was not scored is NaN.
 
         ``eval_<name>/…`` (see `EvaluationResult.metrics`) and, over the rows of all sets, ``eval_reward`` and what the
         reward functions log of the first decoding.
@@ -80,7 +80,7 @@ class HeldOut:
         tally.judge(draws, asked, answered, {*self.ends}, functions, weights, greedy=decoding.greedy)
 
     def _tally(self, rows: Any, run_loop: Callable[[DataLoader[Any], Decoding], None]) -> Tally:
-        """This rank's share of the completions of ``rows``, judged."""
+        """This rank's share of the completions of ``rows``, scored."""
         tally = Tally()
         for decoding in self.options.decodings:
             tally.logs_metrics = decoding is self.options.decodings[0]

@@ -201,7 +201,7 @@ class Loss:
             entropies=batch.get("old_entropies", batch["entropies"]),
             completion_ids=batch["completion_ids"],
             groups=batch["groups"],
-            judged=batch["judged"],
+            scored=batch["scored"],
             row_keys=lambda: batch["row_keys"],
             step=position.step,
             max_steps=position.max_steps,

@@ -149,13 +149,13 @@ def _add_contributions(sums: Tensor, gradient: Tensor, groups: Tensor, prefix_le
 def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, Any]) -> dict[str, float]:
     """Group composition, size of the advantages, and cancellation over the rollout batch, as if it were one step.
 
-    ``advantages`` (N,) or (N, T) of all ranks, 0 where a completion was not judged.
+    ``advantages`` (N,) or (N, T) of all ranks, 0 where a completion was not scored.
     """
-    mask, group_size, judged = signals["mask"], signals["group_size"], ~rewards.isnan()
+    mask, group_size, scored = signals["mask"], signals["group_size"], ~rewards.isnan()
     metrics = {
-        "groups/frac_unjudged": (~judged).float().mean(),
+        "groups/frac_unscored": (~scored).float().mean(),
         "groups/frac_dead": dead_groups(rewards, group_size).float().mean(),
-        "advantage/mean_abs": per_response(advantages, mask).abs().where(judged, torch.nan).nanmean(),
+        "advantage/mean_abs": per_response(advantages, mask).abs().where(scored, torch.nan).nanmean(),
     }
     if signals["correct"] is not None:
         right, wrong = diagnostics.group_composition(signals["correct"], group_size)

@@ -22,7 +22,7 @@ from evenkeel.trainer.step.setup import Batch, Row, Setup
 
 _NO_VERDICTS = "%s needs a verdict on each completion: let a reward function call log_extra('correct', [True, …])."
 Write = Callable[[list[Row], list[Any]], tuple[list[list[int]], Mapping[str, list[Any]]]]
-"""Generates one completion of each prompt, judged as an answer to its row: their tokens, and what the reward functions
+"""Generates one completion of each prompt, scored as an answer to its row: their tokens, and what the reward functions
 logged, name → one value a row. All ranks call it with as many rows."""
 
 

@@ -23,7 +23,7 @@ _LIKELY_ALIVE = 0.25
 
 
 class Generations(NamedTuple):
-    """What was generated for some rows of this rank, and judged.
+    """What was generated for some rows of this rank, and scored.
 
     Attributes:
         prompts: as they were given to TRL's ``_generate``, with what environments have added.
@@ -59,7 +59,7 @@ class Candidates:
 class Prompts:
     """The rows of each rollout batch: those of the prompts that ``sampler`` chooses, or TRL's.
 
-    TRL's own sampler still counts steps and epochs. With a sampler of several rounds the rows are generated and judged
+    TRL's own sampler still counts steps and epochs. With a sampler of several rounds the rows are generated and scored
     first, and TRL is given those that are kept. Metrics are of the kept rows; ``verifier/…``, ``environment/…``,
     ``tools/…``, ``num_tokens`` and ``prompt_sampler/reward`` are of all that was generated.
 
@@ -77,7 +77,7 @@ class Prompts:
 
     @property
     def has_rounds(self) -> bool:
-        """Whether rows are generated and judged before they are chosen."""
+        """Whether rows are generated and scored before they are chosen."""
         return self.sampler is not None and max_rounds(self.sampler) > 1
 
     def rows(
@@ -99,7 +99,7 @@ class Prompts:
 
     @contextmanager
     def serving_kept_rollout(self) -> Iterator[bool]:
-        """Inside, TRL asks for what was generated and judged for the kept rows, if any; afterwards nothing is kept."""
+        """Inside, TRL asks for what was generated and scored for the kept rows, if any; afterwards nothing is kept."""
         try:
             yield self._kept is not None
         finally:
@@ -119,7 +119,7 @@ class Prompts:
         return kept.rewards
 
     def observe(self, correct: Callable[[], Tensor | None]) -> None:
-        """Report the share of right responses to each prompt to the sampler; NaN where none could be judged.
+        """Report the share of right responses to each prompt to the sampler; NaN where none could be scored.
 
         Args:
             correct: (N,) verdicts, asked for only where the sampler wants them.

@@ -83,14 +83,14 @@ class Recorder:
         """Rewards of each function, their weighted sum, the verdict, and what the functions said of each row."""
         rows, logged = len(rollout.rows), rollout.columns
         per_function = rollout.rewards_per_function[self.ranks.index * rows :][:rows]
-        judged = {f"rewards/{name}": per_function[:, n] for n, name in enumerate(self.reward_names)}
-        judged["reward"] = weighted_sum(per_function, self.reward_weights)
+        scored = {f"rewards/{name}": per_function[:, n] for n, name in enumerate(self.reward_names)}
+        scored["reward"] = weighted_sum(per_function, self.reward_weights)
         said = {name: values for name, values in logged.items() if name.endswith(("/answer", "/reason"))}
         right = verdicts(logged)
         others = {name: values for name, values in logged.items() if name not in said and name != "correct"}
         return {
             "correct": [None] * rows if right is None else [None if x != x else bool(x) for x in right.tolist()],
-            **{name: [None if x != x else x for x in values.tolist()] for name, values in judged.items()},
+            **{name: [None if x != x else x for x in values.tolist()] for name, values in scored.items()},
             **{name: [None if x is None else str(x) for x in values] for name, values in said.items()},
             "others": [_as_json({name: values[row] for name, values in others.items()}) for row in range(rows)],
         }

@@ -98,7 +98,7 @@ def group_labels(
     """Labels (N,) that the rows of all ranks keep when the batch is cut.
 
     - ``groups``: the group's number;
-    - ``judged``: whether the row was judged;
+    - ``scored``: whether the row was scored;
     - ``row_keys``: see `row_keys`;
     - ``shared_prefix``: how many tokens its group begins with alike; 0 in groups that are not trained.
     """
@@ -107,7 +107,7 @@ def group_labels(
     if estimator is None or not estimator.traits.trains_dead_groups:
         prefixes = prefixes.masked_fill(dead_groups(rewards, group_size), 0)
     groups = torch.arange(len(rewards), device=rewards.device) // group_size
-    labels = {"groups": groups, "judged": ~rewards.isnan(), "shared_prefix": prefixes}
+    labels = {"groups": groups, "scored": ~rewards.isnan(), "shared_prefix": prefixes}
     return labels | {"row_keys": row_keys(len(rewards), seed, rollout_number).to(rewards.device)}
 
 

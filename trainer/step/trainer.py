@@ -228,7 +228,7 @@ class RLVRTrainer(GRPOTrainer):
         return rows if keys is None else keys.added_to(rows, self._position.rollout)
 
     def _generate_and_judge(self, rows: list[Row]) -> Generations:
-        """Completions of rows that a prompt sampler tries, judged."""
+        """Completions of rows that a prompt sampler tries, scored."""
         if (keys := self.parts.row_keys) is not None:
             rows = keys.added_to(rows, self._position.rollout)
         prompts, generated = self._generated_alone(rows)
@@ -243,7 +243,7 @@ class RLVRTrainer(GRPOTrainer):
         score, seed = super()._get_per_token_logps_and_entropies, position.seed(self.args.seed)
         old_policy = partial(parts.scoring.old_policy, score, self.model)
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
-        ended = {"environments": None, "environment_factories": None}  # where rows are judged already
+        ended = {"environments": None, "environment_factories": None}  # where rows are scored already
         with (
             parts.prompts.serving_kept_rollout() as is_kept,
             temporarily(self, ended if is_kept and has_environments else {}),
@@ -273,7 +273,7 @@ class RLVRTrainer(GRPOTrainer):
     def _write_revisions(
         self, seed: int, rows: list[Row], prompts: list[Any]
     ) -> tuple[list[list[int]], Mapping[str, list[Any]]]:
-        """One completion of each prompt, judged as an answer to its row; in batches of the size of the rollout's own.
+        """One completion of each prompt, scored as an answer to its row; in batches of the size of the rollout's own.
 
         Metrics and columns do not mix with the rollout's; ``num_tokens``, TRL's count of all tokens, continues.
         """
@@ -294,7 +294,7 @@ class RLVRTrainer(GRPOTrainer):
                 _, ids, _, answers, *_ = self._generate(prompts[first : first + size])
                 token_ids += ids
                 completions += answers
-            self._kept_or_judged_rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
+            self._kept_or_scored_rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         return token_ids, logged
 
@@ -405,14 +405,14 @@ class RLVRTrainer(GRPOTrainer):
         return result
 
     def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
-        rewards = self._kept_or_judged_rewards(*positional, **keywords)
+        rewards = self._kept_or_scored_rewards(*positional, **keywords)
         self.parts.judging.refuse_unusable(rewards)
         if self.model.training:
             self.parts.judging.keep(rewards, self._pending_extra_logs)
         return rewards
 
-    def _kept_or_judged_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
-        """(N, F) of all ranks: what was judged already, or judged now by TRL."""
+    def _kept_or_scored_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
+        """(N, F) of all ranks: what was scored already, or scored now by TRL."""
         parts = self.parts
         with parts.phases("verify_wait"):
             kept = parts.prompts.take_rewards(self._pending_extra_logs)
@@ -463,7 +463,7 @@ class RLVRTrainer(GRPOTrainer):
     # 5. Evaluation
 
     def evaluate(self, eval_dataset: Any = None, *positional: Any, **keywords: Any) -> dict[str, float]:
-        """TRL's evaluation, or with decodings ours; what was not judged is NaN in its result and not logged."""
+        """TRL's evaluation, or with decodings ours; what was not scored is NaN in its result and not logged."""
         parts = self.parts
         self._finish_pending()
         if parts.common_noise is not None:
@@ -502,7 +502,7 @@ class RLVRTrainer(GRPOTrainer):
             return None, None, None
         if held_out.options.decodings or self.strategies.are_trls_own:
             return super().prediction_step(model, inputs, *positional, **keywords)
-        self._prepare_inputs(inputs)  # answered and judged; a loss made of TRL's advantages is not what is trained
+        self._prepare_inputs(inputs)  # answered and scored; a loss made of TRL's advantages is not what is trained
         return None, None, None
 
     def _answered(self, rows: list[Any]) -> Answered:

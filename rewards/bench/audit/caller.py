@@ -17,7 +17,7 @@ REFERENCE_COLUMNS = (
     *("solution", "answer", "ground_truth", "reference", "target", "gold", "label", "expected", "final_answer"),
     *("gold_answer", "correct_answer", "solutions", "answers", "ground_truths", "references", "targets", "labels"),
 )
-"""Columns that hold what a completion is judged against."""
+"""Columns that hold what a completion is scored against."""
 MOST_ENDS = 20
 """Crashes and timeouts after which nothing more is asked."""
 FIRST_SECONDS = 30.0

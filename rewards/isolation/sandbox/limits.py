@@ -13,7 +13,7 @@ Status = Literal["exited", "killed_cpu", "killed_wall", "killed_threads", "kille
 - ``killed_signal``: by a signal: a crash, or the kernel's own memory killer.
 - ``starved``: it had no processor for ``starved_seconds`` and its own limits were not reached, which says nothing about
   the program.
-- ``failed_to_start``: the sandbox's own failure, twice; it says nothing about the program, whose score is unjudged.
+- ``failed_to_start``: the sandbox's own failure, twice; it says nothing about the program, whose score is unscored.
 """
 
 

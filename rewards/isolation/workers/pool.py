@@ -53,7 +53,7 @@ class WorkerResult:
 
     @property
     def killed(self) -> bool:
-        """Whether the item was cut off rather than judged."""
+        """Whether the item was cut off rather than scored."""
         return self.status not in ("done", "raised")
 
 
@@ -77,7 +77,7 @@ class WorkerPool:
         memory_bytes: what a worker may take beyond what it holds when it is ready; of a user's, nothing is kept.
         workers: at most so many; 0 = one for each core that this process may use, divided by the ranks of this machine
             (``LOCAL_WORLD_SIZE``), at most 16.
-        warm_up: items judged before a worker is ready, so that no item pays for imports.
+        warm_up: items scored before a worker is ready, so that no item pays for imports.
         users: the function is a user's. Its workers have the whole environment and print to the terminal, none is
             replaced for its age, and no item is tried twice.
     """

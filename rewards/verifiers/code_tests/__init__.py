@@ -1,4 +1,4 @@
-"""Programs judged by their tests. The sandbox returns values, never verdicts.
+"""Programs scored by their tests. The sandbox returns values, never verdicts.
 
 ======================  ===============================================================================================
 `formats`               every published format of tests → one of three kinds (`kinds`)

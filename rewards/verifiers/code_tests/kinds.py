@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 
 class UnusableTestsError(ValueError):
-    """No program can be judged against these tests; the message says why."""
+    """No program can be scored against these tests; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class CodeTests(Verifier):
         if code.text is None:
             return Verdict(0.0, None, code.problem)
         try:
-            verdict = self._judged(code.text, tests)
+            verdict = self._scored(code.text, tests)
         except UnusableTestsError as error:
             verdict = Verdict(None, None, f"unusable tests: {error}")
         except JudgeFailedError as error:
@@ -86,7 +86,7 @@ class CodeTests(Verifier):
             SandboxUnavailableError: the isolation does not hold on this machine. No program was run.
         """
         sandbox = self._sandbox()
-        sandbox.run("")  # raises here, once, what would leave every row unjudged
+        sandbox.run("")  # raises here, once, what would leave every row unscored
         rows = list(zip(completions, references, strict=True))
         with ThreadPoolExecutor(sandbox.slots) as threads:
             return list(threads.map(lambda row: self._timed(*row), rows))
@@ -96,19 +96,19 @@ class CodeTests(Verifier):
         program = gold_program(reference)
         return None if program is None else f"```python\n{program}\n```"
 
-    def _judged(self, code: str, tests: Tests) -> Verdict:
-        passed, judged, first_mistake, killed = 0, 0, "", False
+    def _scored(self, code: str, tests: Tests) -> Verdict:
+        passed, scored, first_mistake, killed = 0, 0, "", False
         started, waited, longest = time.monotonic(), 0.0, LONGEST_ROW * WALL_FACTOR * self.cpu_seconds
         for outcome in self._outcomes(code, tests):
-            judged += 1
+            scored += 1
             waited += outcome.waited_seconds
             passed += outcome.passed
             killed = killed or outcome.killed
             if not outcome.passed and not first_mistake:
-                first_mistake = _ADDRESS.sub("", f"test {judged}: {outcome.reason}")
+                first_mistake = _ADDRESS.sub("", f"test {scored}: {outcome.reason}")
                 if self.score == "all":
                     return Verdict(0.0, None, first_mistake, killed=killed)
-            if judged >= _number_of(tests):
+            if scored >= _number_of(tests):
                 continue
             if outcome.killed:
                 break
@@ -118,7 +118,7 @@ class CodeTests(Verifier):
                 first_mistake = first_mistake or f"the tests of the row took more than {longest:g} s"
                 killed = True
                 break
-        total = max(judged, _number_of(tests))
+        total = max(scored, _number_of(tests))
         if passed == total:
             return Verdict(self.full_score, None, f"passes all {total} tests")
         score = passed / total if self.score == "fraction" else 0.0

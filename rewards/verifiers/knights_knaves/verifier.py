@@ -47,7 +47,7 @@ class KnightsKnaves(Verifier):
             full. Its substring tests are not repeated: what is not an answer under *accuracy* is none here.
 
     The reference is a mapping with keys of the published rows, others are ignored: ``statements`` (text or nested
-    tuples) with ``names``, or ``solution_text_format``, or all of them. Unjudged: a reference without these, one that
+    tuples) with ``names``, or ``solution_text_format``, or all of them. Unscored: a reference without these, one that
     cannot be read, one without a solution, one whose solution contradicts its statements.
 
     Attributes:
@@ -121,7 +121,7 @@ def _read_reference(reference: Any) -> _Reference:
     """``reference`` as names, statements and a solution.
 
     Raises:
-        ValueError: why no completion can be judged against it.
+        ValueError: why no completion can be scored against it.
     """
     if not isinstance(reference, Mapping):
         raise ValueError(f"{type(reference).__name__} is not a mapping with the keys of a puzzle's row")

@@ -35,7 +35,7 @@ def golds(reference: Any, marked: bool = False) -> tuple[str, ...]:
     where ``marked``, after the last marker that `marked_answer` knows: "The answer is 72."
 
     Raises:
-        ValueError: no completion can be judged against it; why, and what to do.
+        ValueError: no completion can be scored against it; why, and what to do.
     """
     if isinstance(reference, str | bytes | dict) or not isinstance(reference, Iterable):
         return (_answer_in(_written(reference), marked),)

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 AnswerIn = Literal["boxed", "answer_tag", "marked"]
 
 _TRIALS: dict[tuple[WorkerPool, str], WorkerResult] = {}
-"""What became of golds that were judged alone."""
+"""What became of golds that were scored alone."""
 
 # Answers that are not worth asking about: they would cost seconds and earn nothing. No safety rests on this: the kernel
 # cuts the workers off. It spares them what is known to be cut off, and keeps reading in the trainer's process short.
@@ -70,12 +70,12 @@ class MathAnswer(Verifier):
     processes that the kernel cuts off (`isolation.workers`).
 
     Whatever fails while an answer is compared, an exception or a limit of time or memory, makes it wrong, ``killed``
-    too where it was cut off. It is unjudged only where the gold fails too: judged against its own text and a plain
+    too where it was cut off. It is unscored only where the gold fails too: scored against its own text and a plain
     wrong answer, within the same limits. A gold is tried so once, when a first answer to it fails; anew where the wall
     time ran out, as it does on a machine that is starved.
 
     The reference is a text, a number, or a list of alternatives of which each is right. Of a text with a ``\boxed{…}``
-    the boxes' content is meant, of one with ``####`` (GSM8K) what follows. Unjudged: an empty reference, one whose
+    the boxes' content is meant, of one with ``####`` (GSM8K) what follows. Unscored: an empty reference, one whose
     brackets do not pair up, a number that is not finite, and anything else.
 
     Attributes:
@@ -137,7 +137,7 @@ class MathAnswer(Verifier):
         return self.reference_remarks([reference])[0]
 
     def reference_remarks(self, references: Sequence[Any]) -> list[str]:
-        """`reference_remark` for each; the golds that need algebra are judged against themselves side by side."""
+        """`reference_remark` for each; the golds that need algebra are scored against themselves side by side."""
         alternatives = [self._usable_golds(reference) for reference in references]
         forms = {gold: read(gold).form for gold in sum(alternatives, ())}
         reasons = {gold: unreadable_part(form) for gold, form in forms.items()}
@@ -215,7 +215,7 @@ class MathAnswer(Verifier):
         return f"differs from the reference {gold!r:.80}" if verdict is False else verdict
 
     def _trials(self, golds: Iterable[str], anew: Collection[str] = ()) -> dict[str, WorkerResult]:
-        """What becomes of each gold judged against itself; of a plain wrong answer, where that is what fails.
+        """What becomes of each gold scored against itself; of a plain wrong answer, where that is what fails.
 
         Kept for as long as the process lives, but for those to be tried ``anew``.
         """

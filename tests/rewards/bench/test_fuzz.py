@@ -21,7 +21,7 @@ from evenkeel.rewards.extraction import without_ending
 from evenkeel.rewards.parts import VERIFIERS
 from evenkeel.rewards.verifier import Verdict, Verifier
 
-BATCH = 25  # completions an example, judged together
+BATCH = 25  # completions an example, scored together
 EXAMPLES = 6  # 150 completions for each verifier
 
 _TAGS = ["<think>", "</think>", "<answer>", "</answer>", "<Answer>", "<|im_end|>", "</s>", "```python\n", "\n```\n"]
@@ -217,7 +217,7 @@ def boxed(answer: str) -> str:
 
 def fault(case: Case, verifier: Verifier, completion: str, verdict: Verdict) -> str:
     if verdict.score is None:
-        return "unjudged, though the reference can be used"
+        return "unscored, though the reference can be used"
     if verdict.seconds is not None and verdict.seconds > 60:
         return "an overrun"
     if verdict.score >= verifier.full_score and not case.holds_answer(completion):

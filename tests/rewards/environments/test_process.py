@@ -39,7 +39,7 @@ def gone(pids: list[int]) -> bool:
 
 
 def said(environment: Any, call: Callable[[Any], Any]) -> tuple[str, str | None]:
-    """What a policy reads of a call, and why the row is unjudged."""
+    """What a policy reads of a call, and why the row is unscored."""
     try:
         return call(environment), environment.failure
     except Exception as error:  # noqa: BLE001 — any

@@ -1,4 +1,4 @@
-"""No call of an environment holds a run; what failed leaves its row unjudged; what happened is known by turns."""
+"""No call of an environment holds a run; what failed leaves its row unscored; what happened is known by turns."""
 
 import contextlib
 import inspect
@@ -80,7 +80,7 @@ def test_a_lost_connection_and_a_reset_that_fails_are_failures_and_end_no_run(di
     assert diary.failure == "reset failed: ConnectionError: the diary's server is away"
 
 
-def test_the_environments_reward_joins_the_verdicts_and_a_failure_leaves_the_row_unjudged():
+def test_the_environments_reward_joins_the_verdicts_and_a_failure_leaves_the_row_unscored():
     kind = build_environment({"name": f"{PARTS}:Diary", "paid": 0.5})
     environments: list[Any] = [kind() for _ in range(4)]
     for environment in environments:
@@ -103,7 +103,7 @@ def test_the_environments_reward_joins_the_verdicts_and_a_failure_leaves_the_row
     }
     own, exact = (function(**batch) for function in functions)
     assert own == [0.5, 1.0, None, None]
-    assert exact == [1.0, 1.0, None, None]  # where one cannot judge nothing is judged
+    assert exact == [1.0, 1.0, None, None]  # where one cannot judge nothing is scored
     assert said["correct"] == [False, True, None, None]
     assert said["environment/failure"] == [None, None, "lose failed: ConnectionResetError: the server has gone", None]
     assert [value for name, value in metrics if name == "environment/frac_failed"] == [0.0, 0.0, 1.0, 0.0]

@@ -1,4 +1,4 @@
-"""The datasets made on the spot: judged by the verifiers, or begun by the environments, that they are made for."""
+"""The datasets made on the spot: scored by the verifiers, or begun by the environments, that they are made for."""
 
 from typing import Any
 

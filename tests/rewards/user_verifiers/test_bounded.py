@@ -30,7 +30,7 @@ def test_a_result_with_an_obvious_meaning_has_it(returns: str) -> None:
 
 
 @pytest.mark.parametrize(("returns", "said"), [("text", "of type str"), ("tuple", "of type tuple"), ("None", "None")])
-def test_another_result_is_unjudged_and_named(returns: str, said: str) -> None:
+def test_another_result_is_unscored_and_named(returns: str, said: str) -> None:
     (verdict,) = own({"name": f"{HERE}:last_word", "returns": returns}).judge_all(["so 5"], ["5"])
     assert verdict.score is None
     assert said in verdict.reason

@@ -121,7 +121,7 @@ def test_a_scorer_that_takes_too_long_is_cut_off():
     ],
     ids=str,
 )
-def test_an_unusable_reference_is_unjudged(verifier, reference):
+def test_an_unusable_reference_is_unscored(verifier, reference):
     wrong = verifier("<answer>x</answer>", reference)
     assert wrong.score is None or reference["task"] == "n_queens"  # whose scorer looks into the entry for a text only
 

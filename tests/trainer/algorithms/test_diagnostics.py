@@ -43,7 +43,7 @@ def test_gradient_shares_by_hand():
 
 
 def test_group_composition_by_hand():
-    """Groups: all right; all wrong, one unjudged; mixed; nobody judged. One in four is all right, one all wrong."""
+    """Groups: all right; all wrong, one unscored; mixed; nobody scored. One in four is all right, one all wrong."""
     nan = torch.nan
     correct = torch.tensor([1.0, 1.0, 0.0, nan, 1.0, 0.0, nan, nan])
     assert [share.item() for share in group_composition(correct, 2)] == [0.25, 0.25]

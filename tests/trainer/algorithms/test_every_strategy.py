@@ -23,7 +23,7 @@ GROUP_SIZE, LONGEST = 4, 5
 
 @some.composite
 def batches(draw: Any) -> dict[str, Any]:
-    """All signals of one to three groups of four responses: mixed, dead, unjudged in part or whole; in turns."""
+    """All signals of one to three groups of four responses: mixed, dead, unscored in part or whole; in turns."""
     num_groups = draw(some.integers(1, 3))
     rows = num_groups * GROUP_SIZE
     score = some.sampled_from([0.0, 1.0, 0.0, 1.0, 0.25, -0.5, float("nan")])
@@ -36,14 +36,14 @@ def batches(draw: Any) -> dict[str, Any]:
     has_turn = torch.arange(int(turns.max()) + 1) <= turns.amax(1)[:, None]
     probs = torch.rand(mask.shape, generator=generator).clamp(1e-3, 1 - 1e-3)
     log_ratio = 0.5 * torch.randn(mask.shape, generator=generator)
-    judged = ~rewards.isnan()
-    advantages = torch.randn(rows, generator=generator) * judged
+    scored = ~rewards.isnan()
+    advantages = torch.randn(rows, generator=generator) * scored
     return {
         "rewards": rewards,
         "group_size": GROUP_SIZE,
-        "rewards_per_function": torch.stack([rewards, (rewards > 0).float().where(judged, torch.nan)], dim=1),
+        "rewards_per_function": torch.stack([rewards, (rewards > 0).float().where(scored, torch.nan)], dim=1),
         "reward_weights": torch.tensor([0.75, 0.25]),
-        "correct": (rewards > 0.5).float().where(judged, torch.nan),
+        "correct": (rewards > 0.5).float().where(scored, torch.nan),
         "lengths": mask.sum(1),
         "completion_ids": torch.randint(1, 4, mask.shape, generator=generator) * mask,
         "mask": mask,
@@ -61,7 +61,7 @@ def batches(draw: Any) -> dict[str, Any]:
         "entropies": 2 * torch.rand(mask.shape, generator=generator) + 1e-3,
         "advantages": advantages[:, None].expand(mask.shape),
         "groups": torch.arange(rows) // GROUP_SIZE,
-        "judged": judged,
+        "scored": scored,
         "row_keys": row_keys(rows, 0),
         "repair": torch.rand(rows, generator=generator),
         "edited": torch.rand(mask.shape, generator=generator) < 0.5,
@@ -104,7 +104,7 @@ def with_an_unscored_row(signals: dict[str, Any]) -> dict[str, Any]:
     added = torch.arange(len(rows)) % (GROUP_SIZE + 1) == GROUP_SIZE
     for name in ("rewards", "correct", "rewards_per_function"):
         wider[name][added] = torch.nan
-    wider["judged"][added] = False
+    wider["scored"][added] = False
     return wider
 
 

@@ -42,7 +42,7 @@ class LastMean:
 
 def test_a_mixture_is_the_weighted_sum(signals):
     found = update.advantages(mixed(dr_grpo=0.25, wapo=2), signals, "in a test")
-    # centred (2/3, −1/3, −1/3), winners (2/3, 0, 0): .25 · 2/3 + 2 · 2/3 = 3/2, −1/12; unjudged and the dead group 0
+    # centred (2/3, −1/3, −1/3), winners (2/3, 0, 0): .25 · 2/3 + 2 · 2/3 = 3/2, −1/12; unscored and the dead group 0
     torch.testing.assert_close(found, torch.tensor([1.5, -1 / 12, -1 / 12, 0.0, 0.0, 0.0, 0.0, 0.0]))
     alone = mixed(grpo=1)
     assert torch.equal(update.advantages(alone, signals, ""), update.advantages(build_strategies("grpo"), signals, ""))

@@ -68,7 +68,7 @@ def test_prompts_are_drawn_by_the_variance_of_their_pass_rates():
     assert (shares - weights / weights.sum()).abs().max() < 0.03  # four standard errors of a share of .37
 
 
-def test_pass_rates_are_running_means_and_an_unjudged_group_says_nothing():
+def test_pass_rates_are_running_means_and_an_unscored_group_says_nothing():
     sampler = difficulty(newest=0.25)
     for share in (1.0, 0.0, float("nan")):
         learn(sampler, [7], [share])

@@ -12,7 +12,7 @@ verdicts = st.lists(st.sampled_from([0.0, 1.0, NAN]), min_size=8, max_size=8)
 
 
 @given(verdicts=verdicts, count=st.integers(1, 3), seed=st.integers(0, 9), need_correct=st.booleans())
-def test_references_are_other_judged_siblings_right_ones_first(verdicts, count: int, seed: int, need_correct: bool):
+def test_references_are_other_scored_siblings_right_ones_first(verdicts, count: int, seed: int, need_correct: bool):
     correct = torch.tensor(verdicts)
     chosen = references(correct, 4, count, seed, need_correct=need_correct)
     assert torch.equal(chosen, references(correct, 4, count, seed, need_correct=need_correct))
@@ -33,7 +33,7 @@ def test_more_references_than_siblings_are_refused():
         references(torch.zeros(4), 4, 4, 0)
 
 
-def test_the_repair_score_is_the_share_of_judged_revisions_that_are_right():
+def test_the_repair_score_is_the_share_of_scored_revisions_that_are_right():
     repaired = torch.tensor([[1.0, 0.0, NAN], [1.0, 1.0, 1.0], [NAN, NAN, NAN], [0.0, NAN, 0.0]])
     assert repair_scores(repaired).tolist() == [0.5, 1.0, 0.0, 0.0]
 

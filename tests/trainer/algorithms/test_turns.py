@@ -57,7 +57,7 @@ def test_a_list_that_does_not_fit_is_refused(name: str, entries: Any, said: str)
 
 
 def test_the_outcome_is_earned_by_the_last_turn():
-    # γ = 1/2. Row 0: 2 + 1 = 3; 1 + 3/2; 0 + 2.5/2. Row 1: 4 + 0. Row 2 has no turns; row 3 was not judged.
+    # γ = 1/2. Row 0: 2 + 1 = 3; 1 + 3/2; 0 + 2.5/2. Row 1: 4 + 0. Row 2 has no turns; row 3 was not scored.
     paid = torch.tensor([[0.0, 1.0, 2.0], [0.0, NAN, NAN], [NAN] * 3, [1.0, 1.0, NAN]])
     expected = torch.tensor([[1.25, 2.5, 3.0], [4.0, NAN, NAN], [NAN] * 3, [NAN] * 3])
     torch.testing.assert_close(turn_returns(torch.tensor([1.0, 4.0, 4.0, NAN]), paid, 0.5), expected, equal_nan=True)

@@ -20,7 +20,7 @@ PAIRS = [
 ]
 
 
-def judged(pairs: list[tuple[str, str]] = PAIRS) -> EvaluationResult:
+def scored(pairs: list[tuple[str, str]] = PAIRS) -> EvaluationResult:
     verifiers = {name: build_verifier(name) for name in ("math_answer", "math_verify", "format")}
     functions = {each.__name__: each for each in reward_functions(verifiers, only_measure={"math_verify"})}
     tally, texts = Tally(), [completion for _, completion in pairs]
@@ -33,7 +33,7 @@ def judged(pairs: list[tuple[str, str]] = PAIRS) -> EvaluationResult:
 
 
 def test_the_items_on_which_verifiers_differ_are_listed(tmp_path: Path) -> None:
-    result = judged()
+    result = scored()
     assert [record["correct"] for record in result.records] == [False, True, True, False, False]
     assert result.summary()["verifiers_differ"] == {"math_answer / math_verify": [0, 1, 3]}
     assert "math_answer / math_verify: 3 items on which they differ (0, 1, 3)" in str(result)
@@ -43,7 +43,7 @@ def test_the_items_on_which_verifiers_differ_are_listed(tmp_path: Path) -> None:
     table = report_on(run).tables["verifiers-differ"]
     assert [[cell.text for cell in row][1:] for row in table.rows] == [
         ["0", '"3\\\\sqrt{13}"', "math_answer: wrong", "math_verify: right"],
-        ["1", '"\\\\text{east}"', "math_answer: right", "math_verify: unjudged"],
+        ["1", '"\\\\text{east}"', "math_answer: right", "math_verify: unscored"],
         ["3", '"$2$"', "math_answer: wrong", "math_verify: right"],
     ]
     assert "cannot parse" in table.rows[1][4].note

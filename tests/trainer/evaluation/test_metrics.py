@@ -53,7 +53,7 @@ def test_pass_at_k_grows_with_k(correct):
         (["7", "8", "9"], [1, 0, 0], 1 / 3),
         ([None, None, "7"], [0, 0, 1], 1.0),  # no answer, no vote
         ([None, None], [0, 0], 0.0),
-        (["7", "8", "8"], [1, NAN, NAN], 1.0),  # the unjudged do not vote
+        (["7", "8", "8"], [1, NAN, NAN], 1.0),  # the unscored do not vote
         (["7", "8"], [NAN, NAN], NAN),
     ],
 )

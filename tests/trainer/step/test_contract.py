@@ -31,7 +31,7 @@ def curious(rewards, group_size, old_logps, entropies, lengths, correct, step, m
     return finished(rewards - group_mean(rewards, group_size), rewards, group_size)
 
 
-def judged_reward(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float]:
+def scored_reward(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float]:
     rewards = digit_reward(completions)
     log_extra("correct", [float(reward > 0) for reward in rewards])
     return rewards
@@ -56,7 +56,7 @@ class ForwardPasses:
 def test_an_estimator_gets_the_old_policys_scores_for_one_pass(tiny_model, tmp_path, monkeypatch, settings, passes):
     counted = ForwardPasses(monkeypatch)
     tried = len(SEEN)
-    ours(tiny_model, tmp_path, reward=judged_reward, strategies={"advantage": curious}, max_steps=1, **settings)
+    ours(tiny_model, tmp_path, reward=scored_reward, strategies={"advantage": curious}, max_steps=1, **settings)
     assert counted.scored == passes
     tried = SEEN[-1]
     assert tried["at"] == (0, 1)
@@ -76,7 +76,7 @@ def later_nan(probs: Tensor, step: int) -> Tensor:
     return torch.full_like(probs, torch.nan if step == 1 else 1.0)
 
 
-def later_unjudged(rewards: Tensor, group_size: int, step: int) -> Tensor:
+def later_unscored(rewards: Tensor, group_size: int, step: int) -> Tensor:
     advantages = finished(rewards - group_mean(rewards, group_size), rewards, group_size)
     return advantages * torch.nan if step == 1 else advantages
 
@@ -89,7 +89,7 @@ def later_infinite(logps: Tensor, step: int) -> Tensor:
     ("strategies", "message"),
     [
         ({"token_weight": later_nan}, r"token_weight 'later_nan' .* at optimizer step 1: nan at row 0"),
-        ({"advantage": later_unjudged}, r"advantage 'later_unjudged' .* step 1: response 0 with reward"),
+        ({"advantage": later_unscored}, r"advantage 'later_unscored' .* step 1: response 0 with reward"),
         (
             {"coefficient": later_infinite, "loss_type": "cispo"},
             r"coefficient 'later_infinite' .* step 1: .*inf at row",

@@ -138,14 +138,14 @@ def scripted(
     )
 
 
-def judged(trainer: Scripted) -> list[dict[str, Any]]:
+def scored(trainer: Scripted) -> list[dict[str, Any]]:
     trainer.evaluate()
     (result,) = trainer.newest_evaluations
     return sorted(result.records, key=lambda record: record["item"])
 
 
 def test_held_out_rows_are_answered_before_training(trainer: Scripted):
-    records = judged(trainer)
+    records = scored(trainer)
     assert [record["reward"] for record in records] == [1.0, 1.0, 0.0, None, 1.0, 1.0]  # the scripts in turn
     assert {record["prompt"] for record in records} == {"Play. Guess a number."}
     assert {record["completion"] for record in records} == {"done"}
@@ -156,14 +156,14 @@ def test_an_evaluation_leaves_the_environments_of_training_alone(trainer: Script
     training = trainer.environments
     before = [(environment.turns, environment.is_right) for environment in training]
     assert before == [(1, True), (2, True), (1, False), (0, False)]
-    records = judged(trainer)
+    records = scored(trainer)
     assert [record["reward"] for record in records] == [1.0, 1.0, 0.0, None, 1.0, 1.0]
     assert trainer.environments is training
     assert [(environment.turns, environment.is_right) for environment in training] == before
 
 
 def test_only_tokens_of_the_policy_are_counted(trainer: Scripted, tokenizer: PreTrainedTokenizerFast):
-    records = judged(trainer)
+    records = scored(trainer)
     last, call = (len(tokenizer(text)["input_ids"]) for text in (LAST, CALL.format(3)))
     assert [record["num_tokens"] for record in records[:4]] == [call + last, 2 * call + last, call + last, last]
 

@@ -28,7 +28,7 @@ ROWS = Dataset.from_dict(
 def parity(
     completions: list[Any], reference: list[int], log_extra: Any, log_metric: Any, **_: Any
 ) -> list[float | None]:
-    """Right when the number of words has the reference's parity; row 3 cannot be judged."""
+    """Right when the number of words has the reference's parity; row 3 cannot be scored."""
     counts = [len(completion[0]["content"].split()) for completion in completions]
     correct = [None if r == 3 else count % 2 == r % 2 for count, r in zip(counts, reference, strict=True)]
     log_extra("correct", correct)
@@ -67,10 +67,10 @@ def test_every_row_is_answered_as_often_as_asked_and_counted_once(tiny_model: Pa
     assert sampled == dict.fromkeys(range(11), 3)
     assert sorted(record["item"] for record in result.records if record["greedy"]) == list(range(11))
 
-    judged = [record["correct"] for record in result.records if not record["greedy"] and record["item"] != 3]
-    assert metrics["eval_test/avg@3"] == pytest.approx(sum(judged) / 30)
-    assert metrics["eval_verifier/accuracy"] == pytest.approx(sum(judged) / 30)
-    assert metrics["eval_reward"] == pytest.approx(sum(judged) / 30)
+    scored = [record["correct"] for record in result.records if not record["greedy"] and record["item"] != 3]
+    assert metrics["eval_test/avg@3"] == pytest.approx(sum(scored) / 30)
+    assert metrics["eval_verifier/accuracy"] == pytest.approx(sum(scored) / 30)
+    assert metrics["eval_reward"] == pytest.approx(sum(scored) / 30)
     assert {"eval_test/pass@2", "eval_test/pass@3", "eval_test/maj@3", "eval_test/greedy"} <= metrics.keys()
     assert metrics["eval_test/pass@3"] >= metrics["eval_test/pass@2"] >= metrics["eval_test/avg@3"]
     assert [*result.groups] == ["9", "10"]
@@ -78,7 +78,7 @@ def test_every_row_is_answered_as_often_as_asked_and_counted_once(tiny_model: Pa
         assert record["num_tokens"] == 8 if record["truncated"] else record["num_tokens"] <= 8
         assert record["answer"] == str(len(record["completion"].split()) % 2)
     summary = result.summary()
-    assert summary["frac_unjudged"] == pytest.approx(1 / 11)
+    assert summary["frac_unscored"] == pytest.approx(1 / 11)
     assert (summary["n_items"], summary["k"], summary["by_group"]["9"]["n_items"]) == (11, 3, 6)
     assert summary["tokens_per_second"] > 0
 

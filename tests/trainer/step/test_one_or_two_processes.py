@@ -16,7 +16,7 @@ import json, os, random, sys
 from pathlib import Path
 import torch
 from transformers import TrainerCallback
-from tests.trainer.step.test_teacher_logps import judged
+from tests.trainer.step.test_teacher_logps import digits_with_verdicts
 from tests.trainer.training import digit_reward, ours
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.advantages import Advantages
@@ -61,7 +61,7 @@ os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 for name, asked in cases.items():
     seen = {"rewards": [], "advantages": [], "gradients": []}
     written = {} if asked.get("generates") else {"rollout_func": rollouts}
-    reward = judged if asked.get("judged") else digit_reward
+    reward = digits_with_verdicts if asked.get("scored") else digit_reward
     ours(
         model, folder, strategies={**asked["strategies"], **written}, reward=reward, callbacks=[Gradients()],
         per_device_train_batch_size=16 // processes, num_iterations=asked.get("num_iterations", 1), max_steps=4,
@@ -107,7 +107,7 @@ CASES = {
         },
         "settings": {},
         "generates": True,
-        "judged": True,
+        "scored": True,
     },
     "dfpo_min_replace": {"strategies": {"coefficient": "dfpo_min_replace"}, "settings": CISPO, "num_iterations": 2},
 }

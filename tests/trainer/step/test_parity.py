@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from trl import GRPOTrainer
 
-from tests.trainer.training import digit_reward, max_difference, moved, ours, sometimes_unjudged, train
+from tests.trainer.training import digit_reward, max_difference, moved, ours, sometimes_unscored, train
 
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo")
 MATRIX = [
@@ -25,7 +25,7 @@ MATRIX = [
     )
     for loss_index, loss_type in enumerate(LOSS_TYPES)
     for index, (beta, accumulation, iterations, reward) in enumerate(
-        itertools.product((0.0, 0.04), (1, 2), (1, 2), (digit_reward, sometimes_unjudged))
+        itertools.product((0.0, 0.04), (1, 2), (1, 2), (digit_reward, sometimes_unscored))
     )
 ]
 
@@ -66,7 +66,7 @@ def test_several_optimizer_steps_per_generation_equal_stock_trl_bitwise(tiny_mod
 )
 @pytest.mark.parametrize("iterations", [1, 2])
 def test_strategies_that_reduce_to_the_baseline_equal_it_bitwise(tiny_model, tmp_path: Path, strategies, iterations):
-    settings = {"num_iterations": iterations, "loss_type": "dapo", "reward": sometimes_unjudged}
+    settings = {"num_iterations": iterations, "loss_type": "dapo", "reward": sometimes_unscored}
     stock = train(GRPOTrainer, tiny_model, tmp_path / "stock", **settings)
     evenkeel = ours(tiny_model, tmp_path / "ours", strategies=strategies, **settings)
     assert max_difference(stock, evenkeel) == 0.0

@@ -143,7 +143,7 @@ def test_loss(ranks: Ranks, args: GRPOConfig):
     strategies = build_strategies(token_weight={"name": "adv_reweight", "alpha": 0.5})
     loss = Loss(setup_of(args, strategies))
     probs = torch.tensor([[0.5, 0.25], [0.25, 0.5]])
-    labels = {"groups": torch.tensor([0, 0]), "judged": torch.tensor([True, True]), "row_keys": torch.tensor([1, 2])}
+    labels = {"groups": torch.tensor([0, 0]), "scored": torch.tensor([True, True]), "row_keys": torch.tensor([1, 2])}
     microbatch = {
         "completion_ids": torch.tensor([[5, 6], [6, 5]]),
         "completion_mask": torch.ones(2, 2).long(),

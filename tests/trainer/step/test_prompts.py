@@ -91,17 +91,17 @@ def test_dynamic_sampling_fills_the_batch_with_live_groups(tiny_model, tmp_path:
     assert trainer._metrics["train"]["prompt_sampler/generated_per_trained"] == [3.0]
 
 
-def test_kept_completions_are_judged_once_and_scored_as_any_other(tiny_model, tmp_path: Path):
-    judged: list[str] = []
+def test_kept_completions_are_scored_once(tiny_model, tmp_path: Path):
+    scored: list[str] = []
 
     def counted(completions: list[str], prompts: list[str], **_: Any) -> list[float]:
-        judged.extend(map(str.__add__, prompts, completions))
+        scored.extend(map(str.__add__, prompts, completions))
         return digit_reward([[{"content": text}] for text in completions])
 
     trainer = trainer_of(tiny_model, tmp_path, "dynamic", counted, num_iterations=2)
     batch = rolled_out(trainer)
     rounds = trainer._metrics["train"]["prompt_sampler/generated_per_trained"][0]
-    assert len(judged) == rounds * 16
+    assert len(scored) == rounds * 16
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
     mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
     with torch.no_grad():
@@ -109,8 +109,8 @@ def test_kept_completions_are_judged_once_and_scored_as_any_other(tiny_model, tm
     torch.testing.assert_close(batch["old_per_token_logps"], logps[0])
 
 
-def test_lengths_are_logged_of_what_is_trained_and_verifiers_of_all_that_was_judged(tiny_model, tmp_path: Path):
-    def judged(completions: list[str], text: list[str], log_metric: Any, **columns: Any) -> list[float]:
+def test_lengths_are_logged_of_what_is_trained_and_verifiers_of_all_that_was_scored(tiny_model, tmp_path: Path):
+    def scored(completions: list[str], text: list[str], log_metric: Any, **columns: Any) -> list[float]:
         for each in text:
             log_metric("verifier/live", float(each[0] not in "acegi"))
         return half_dead(completions, text, **columns)
@@ -126,7 +126,7 @@ def test_lengths_are_logged_of_what_is_trained_and_verifiers_of_all_that_was_jud
 
     rounds: list[dict[str, float]] = []
     settings = {"trainer_class": Noting, "max_completion_length": 12}
-    trainer = trainer_of(tiny_model, tmp_path, "dynamic", judged, **settings)
+    trainer = trainer_of(tiny_model, tmp_path, "dynamic", scored, **settings)
     batch = rolled_out(trainer)
     metrics = trainer._metrics["train"]
     lengths = batch["completion_mask"].sum(1)

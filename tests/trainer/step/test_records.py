@@ -14,19 +14,19 @@ from evenkeel.trainer.step.records import recorded_groups
 from tests.trainer.training import PROMPTS, digit_reward, train
 
 
-def judged(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float | None]:
-    """`digit_reward`, unjudged where it begins with a; leaves verdicts, answers, reasons and a column of its own."""
+def digit_scores(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float | None]:
+    """`digit_reward`, unscored where it begins with a; leaves verdicts, answers, reasons and a column of its own."""
     texts = [completion[0]["content"] for completion in completions]
     scores = [None if text[:1] == "a" else score for text, score in zip(texts, digit_reward(completions), strict=True)]
     log_extra("correct", [None if score is None else score >= 0.5 for score in scores])
-    log_extra("judged/answer", [text[:3] for text in texts])
-    log_extra("judged/reason", ["no \ud800 text" if score is None else f"{score} are digits" for score in scores])
+    log_extra("scored/answer", [text[:3] for text in texts])
+    log_extra("scored/reason", ["no \ud800 text" if score is None else f"{score} are digits" for score in scores])
     log_extra("words", [len(text.split()) for text in texts])
     return scores
 
 
 def recorded(model: Path, folder: Path, per_batch: int | None = None, **settings: Any) -> tuple[Any, dict[int, Any]]:
-    """A run with `judged`, and what its sink was given: number of the batch → columns."""
+    """A run with `digit_scores`, and what its sink was given: number of the batch → columns."""
     found: dict[int, Any] = {}
 
     class Recording(RLVRTrainer):
@@ -35,10 +35,10 @@ def recorded(model: Path, folder: Path, per_batch: int | None = None, **settings
             recorder.sink, recorder.rows_per_batch = found.__setitem__, per_batch
             return super().train(*positional, **keywords)
 
-    return train(Recording, model, folder, reward=judged, **settings), found
+    return train(Recording, model, folder, reward=digit_scores, **settings), found
 
 
-def test_rows_are_what_was_sampled_judged_and_trained(tiny_model: Path, tmp_path: Path):
+def test_rows_are_what_was_sampled_scored_and_trained(tiny_model: Path, tmp_path: Path):
     def scored(
         rewards: torch.Tensor, group_size: int, old_logps: torch.Tensor, entropies: torch.Tensor
     ) -> torch.Tensor:
@@ -56,12 +56,12 @@ def test_rows_are_what_was_sampled_judged_and_trained(tiny_model: Path, tmp_path
     assert {*first["prompt"]} <= asked
     texts = tokenizer.batch_decode(first["completion_ids"], skip_special_tokens=True)
     assert first["completion"] == texts
-    rewards = judged([[{"content": text}] for text in texts], log_extra=lambda *_: None)
-    assert first["reward"] == first["rewards/judged"] == rewards
+    rewards = digit_scores([[{"content": text}] for text in texts], log_extra=lambda *_: None)
+    assert first["reward"] == first["rewards/digit_scores"] == rewards
     assert first["correct"] == [None if reward is None else reward >= 0.5 for reward in rewards]
-    assert first["judged/answer"] == [text[:3] for text in texts]
+    assert first["scored/answer"] == [text[:3] for text in texts]
     assert first["others"] == [f'{{"words": {len(text.split())}}}' for text in texts]
-    for start in (0, 4):  # (r − mean) / (std + 1e-4), of the judged
+    for start in (0, 4):  # (r − mean) / (std + 1e-4), of the scored
         known = [reward for reward in rewards[start : start + 4] if reward is not None]
         mean = sum(known) / len(known)
         std = math.sqrt(sum((reward - mean) ** 2 for reward in known) / max(len(known) - 1, 1))

@@ -1,4 +1,4 @@
-"""The second generation through a real trainer: what is asked, judged, credited, counted, and what is left alone."""
+"""The second generation through a real trainer: what is asked, scored, credited, counted, and what is left alone."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def early_digit(completions: list[Any], log_extra: Any, log_metric: Any, **_: An
     log_extra("correct", correct)
     log_extra("words", [len(completion[0]["content"].split()) for completion in completions])
     for value in correct:
-        log_metric("judged", float(value is not None))
+        log_metric("scored", float(value is not None))
     return [None if value is None else float(value) for value in correct]
 
 
@@ -78,8 +78,8 @@ def test_wrong_answers_are_revised_beside_their_siblings_and_credited_where_a_ri
         for row in range(16):
             mine = [index for index, job in enumerate(jobs) if job[0] == row]
             verdicts = [is_right(answers[index]) for index in mine]
-            judged = [verdict for verdict in verdicts if verdict is not None]
-            assert seen["repair"][row].item() == (sum(judged) / len(judged) if judged else 0)
+            scored = [verdict for verdict in verdicts if verdict is not None]
+            assert seen["repair"][row].item() == (sum(scored) / len(scored) if scored else 0)
             ids = rollout["ids"][row]
             right = [revised[index] for index, verdict in zip(mine, verdicts, strict=True) if verdict]
             edits = [edit_mask(ids, revision).tolist() for revision in right] or [[True] * len(ids)]
@@ -102,7 +102,7 @@ def test_what_is_logged_of_the_rollout_is_not_mixed_with_revisions(tiny_model, t
         first["revisions/frac_revised"]
         == ((correct == 0).view(2, 4) & (correct.view(2, 4) == 1).any(1)[:, None]).float().mean()
     )
-    rollout = ("completions/", "rewards/", "reward", "judged", "groups/")
+    rollout = ("completions/", "rewards/", "reward", "scored", "groups/")
     same = [name for name in second if name.startswith(rollout)]
     assert len(same) > 8
     assert {name: first[name] for name in same} == {name: second[name] for name in same}

@@ -97,7 +97,7 @@ def four_rows(scored: torch.Tensor) -> dict[str, Any]:
         "completion_ids": torch.ones(4, 3).long(),
         "completion_mask": torch.ones(4, 3).long(),
         "groups": torch.tensor([0, 0, 1, 1]),
-        "judged": torch.ones(4).bool(),
+        "scored": torch.ones(4).bool(),
         "row_keys": torch.arange(4),
         "shared_prefix": torch.zeros(4).long(),
         "advantages": torch.tensor([1.0, -1.0, -0.5, 0.5]),

@@ -30,12 +30,12 @@ def curious(rewards, group_size, old_logps, entropies, completion_ids, lengths, 
     seen.append([float(x.double().sum()) for x in (*scores, completion_ids, lengths, sequence_weights)])
     return finished(rewards - group_mean(rewards, group_size), rewards, group_size)
 
-def partly_judged(completions, log_extra=None, **_):
+def partly_scored(completions, log_extra=None, **_):
     log_extra("correct", [0.5 if rank == "1" else 1.0] * len(completions))
     log_extra("lengths", ["a word"] * len(completions))
     return digit_reward(completions)
 
-ours(model, output / "signals", reward=partly_judged, strategies={"advantage": curious}, max_steps=2, **settings)
+ours(model, output / "signals", reward=partly_scored, strategies={"advantage": curious}, max_steps=2, **settings)
 (output / f"rank-{rank}.json").write_text(json.dumps(seen))
 """
 

@@ -110,7 +110,7 @@ class Contrasting(RLVRTrainer):
         return logits.log_softmax(-1).gather(1, ids[:, None])[:, 0]
 
 
-def judged(completions: list[Any], log_extra: Any, **_: Any) -> list[float]:
+def digits_with_verdicts(completions: list[Any], log_extra: Any, **_: Any) -> list[float]:
     """Right where the second character comes before `n`, so that groups have siblings of both kinds."""
     right = [each[0]["content"][1:2] < "n" for each in completions]
     log_extra("correct", right)
@@ -128,7 +128,7 @@ def test_contrast_is_of_the_policy_behind_right_and_wrong_siblings(
     strategies = {"token_weight": "rlcsd", **speed}
     strategies["teacher"] = {"sibling_template": "{reference} {prompt}", "wrong_siblings": 2}
     settings = {"max_steps": 2, "learning_rate": 5e-2, "temperature": TEMPERATURE, **cut}
-    trainer = train(Contrasting, tiny_model, tmp_path, strategies=strategies, reward=judged, **settings)
+    trainer = train(Contrasting, tiny_model, tmp_path, strategies=strategies, reward=digits_with_verdicts, **settings)
     assert any((each > 0).any() for each in trainer.contrasts)
-    plain = train(RLVRTrainer, tiny_model, tmp_path / "plain", reward=judged, **settings)
+    plain = train(RLVRTrainer, tiny_model, tmp_path / "plain", reward=digits_with_verdicts, **settings)
     assert max_difference(trainer, plain) > 0

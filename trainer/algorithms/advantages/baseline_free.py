@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.contract import traits
-from evenkeel.trainer.algorithms.groups import judged_right
+from evenkeel.trainer.algorithms.groups import scored_right
 
 
 @traits(trains_dead_groups=True)
@@ -31,7 +31,7 @@ def psr(rewards: Float[Tensor, "N"], *, right_at: float = 1.0) -> Float[Tensor, 
     Evidence: golden table from running the authors' ``compute_psr_nsr_outcome_advantage``.
     Limits: published for rewards of 0 and 1.
     """
-    right, _ = judged_right(rewards, right_at)
+    right, _ = scored_right(rewards, right_at)
     return rewards.where(right, 0.0).masked_fill(rewards.isnan(), torch.nan)
 
 
@@ -45,7 +45,7 @@ def nsr(rewards: Float[Tensor, "N"], *, right_at: float = 1.0) -> Float[Tensor, 
     Evidence: golden table from running the authors' ``compute_psr_nsr_outcome_advantage``.
     Limits: published for rewards of 0 and 1.
     """
-    _, wrong = judged_right(rewards, right_at)
+    _, wrong = scored_right(rewards, right_at)
     return (rewards - right_at).where(wrong, 0.0).masked_fill(rewards.isnan(), torch.nan)
 
 

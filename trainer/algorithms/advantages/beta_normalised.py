@@ -19,7 +19,7 @@ def bnpo_beta(
 
     With rewards mapped to [0, 1], p the mean of a group, m and v (ddof = 1) mean and variance of p over the groups:
     ``a = (m(1−m)/v − 1)m``, ``b = (m(1−m)/v − 1)(1−m)``, ``α = max(1, 1 + a/3)``, ``β = max(1, 1 + b/3)``,
-    ``A_i = (r_i − p) / Beta(p; α, β)``. α = β = 1 where fewer than two groups are judged or all have the same p.
+    ``A_i = (r_i − p) / Beta(p; α, β)``. α = β = 1 where fewer than two groups are scored or all have the same p.
 
     Not TRL's ``loss_type: bnpo``, which is a mean over the tokens of a micro-batch.
 

@@ -18,15 +18,15 @@ def grpo_lead(
 ) -> Float[Tensor, "N"]:
     """GRPO in which right answers to hard questions, and wrong ones to easy questions, weigh most.
 
-    ``A_i = grpo_i · w(p)`` where ``grpo_i > 0``, else ``grpo_i · w(1 − p)``; p the share of judged rewards > 0 in the
+    ``A_i = grpo_i · w(p)`` where ``grpo_i > 0``, else ``grpo_i · w(1 − p)``; p the share of scored rewards > 0 in the
     group, ``w(x) = least + (greatest − least) / (1 + e^{steepness (x − midpoint)})``.
 
     Source: GRPO-LEAD (arXiv 2504.09696), the reweighting of advantages.
     Evidence: golden table from running the repository's ``compute_grpo_outcome_advantage``.
     Limits: the paper's length-dependent reward and its penalty for wrong answers are rewards, not here.
     """
-    judged = ~rewards.isnan()
-    count = group_count(judged, group_size).clamp(min=1)
+    scored = ~rewards.isnan()
+    count = group_count(scored, group_size).clamp(min=1)
     pass_rate = (group_count(rewards > 0, group_size) / count).to(rewards.dtype)
     advantages = grpo(rewards, group_size)
     difficulty = pass_rate.where(advantages > 0, 1 - pass_rate)

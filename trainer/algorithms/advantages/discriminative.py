@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.contract import Positive
-from evenkeel.trainer.algorithms.groups import finished, group_count, judged_right
+from evenkeel.trainer.algorithms.groups import finished, group_count, scored_right
 
 
 def disco(
@@ -30,7 +30,7 @@ def disco(
         batch the weights are those of the old policy. Use a loss with 1/L (``loss_type: grpo``), whose mean over rows
         makes the published objective's gradient 1/G of it.
     """
-    right, wrong = judged_right(rewards, right_at)
+    right, wrong = scored_right(rewards, right_at)
     counted = mask.to(old_logps.dtype)
     scores = (old_logps * counted).sum(1) / counted.sum(1).clamp(min=1)
     grouped = (scores / tau).masked_fill(~wrong, -torch.inf).view(-1, group_size)
@@ -66,7 +66,7 @@ def real(
     Evidence: golden table: the gradient of the authors' ``compute_policy_loss_real``, by autograd.
     Limits: published for rewards of 0 and 1; here every reward below ``right_at`` is wrong.
     """
-    right, wrong = judged_right(rewards, right_at)
+    right, wrong = scored_right(rewards, right_at)
     num_right, num_wrong = group_count(right, group_size), group_count(wrong, group_size)
     labels = right / (1 + num_right) - wrong / (1 + num_wrong)
     if length_normalised:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
 from evenkeel.trainer.algorithms.contract import AboveOne
-from evenkeel.trainer.algorithms.groups import finished, judged_right
+from evenkeel.trainer.algorithms.groups import finished, scored_right
 
 ENTROPY_EPSILON = 1e-8
 """Keeps 1/H finite, in nats; also added to the variance of shaped rewards."""
@@ -60,7 +60,7 @@ def gtpo(
     counted = mask.bool()
     exact = entropies.double()  # in single precision the rounding of a constant r̃ over √ε would be seen
     shaped = torch.zeros_like(exact)
-    right, wrong = judged_right(rewards, right_at)
+    right, wrong = scored_right(rewards, right_at)
     for rows, credit, base in (
         (right, exact, alpha_1 * rewards.nan_to_num().double()),
         (wrong, -1 / (exact + ENTROPY_EPSILON), exact.new_full(rewards.shape, -alpha_1)),

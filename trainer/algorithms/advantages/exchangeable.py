@@ -38,7 +38,7 @@ def exchangeable_prefix_tree(
     """Each token against the mean reward of the other responses that share its prefix.
 
     ``b(h) = mean reward of the other group members whose prefix equals h``, at the deepest ancestor of h that another
-    judged member shares; ``A_{i,t} = (r_i − b(h_{i,t})) / (std_G r + ε)``. A state-dependent baseline, hence unbiased
+    scored member shares; ``A_{i,t} = (r_i − b(h_{i,t})) / (std_G r + ε)``. A state-dependent baseline, hence unbiased
     but for the std. Where two or more members share h and all go on with the same token, their contributions cancel;
     for equal weights only (or 0: such a response has no part in any baseline, but in the std).
 
@@ -70,7 +70,7 @@ def exchangeable_token_class(
 ) -> Float[Tensor, "N T"]:
     """A baseline of its own for each token id that all responses contain whatever they earn.
 
-    For a token id v that every judged response contains and whose counts ``n_{v,i}`` have
+    For a token id v that every scored response contains and whose counts ``n_{v,i}`` have
     ``|corr(n_v, r)| < correlation_threshold``: ``b_v = Σ k_i n_{v,i} r_i / Σ k_i n_{v,i}``; other tokens keep the
     baseline of `exchangeable`; ``A_{i,t} = (r_i − b) / (std_G r + ε)``.
 
@@ -95,15 +95,15 @@ def exchangeable_token_class(
 
 
 def _constant_in_group(weights: Tensor, rewards: Tensor, group_size: int) -> Tensor:
-    """(N,) bool: the judged members of the row's group all have the same weight."""
-    judged = ~rewards.isnan()
-    highest = weights.where(judged, -torch.inf).view(-1, group_size).amax(1)
-    lowest = weights.where(judged, torch.inf).view(-1, group_size).amin(1)
+    """(N,) bool: the scored members of the row's group all have the same weight."""
+    scored = ~rewards.isnan()
+    highest = weights.where(scored, -torch.inf).view(-1, group_size).amax(1)
+    lowest = weights.where(scored, torch.inf).view(-1, group_size).amin(1)
     return (highest <= lowest).repeat_interleave(group_size)
 
 
 def _weighted_baseline(rewards: Tensor, weights: Tensor, group_size: int) -> Tensor:
-    """``Σ k r / Σ k`` over the judged members (N,); the plain mean, bit for bit, where k is constant or all 0.
+    """``Σ k r / Σ k`` over the scored members (N,); the plain mean, bit for bit, where k is constant or all 0.
 
     Summed as distances from the highest reward of weight > 0, which leaves no float noise where these are all equal.
     """

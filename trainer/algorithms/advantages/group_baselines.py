@@ -54,16 +54,16 @@ def wapo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
 def rloo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
     """Each reward against the mean of the others in its group.
 
-    ``A_i = r_i − mean_{j≠i} r_j``, over the judged members: ``G/(G−1)`` times `dr_grpo`. A response that is alone with
+    ``A_i = r_i − mean_{j≠i} r_j``, over the scored members: ``G/(G−1)`` times `dr_grpo`. A response that is alone with
     its verdict has no baseline: advantage 0.
 
     Source: RLOO (arXiv 2402.14740), §2.3.
     Evidence: equal to verl and OpenRLHF.
     """
-    judged = ~rewards.isnan()
-    grouped, group_judged = rewards.nan_to_num().view(-1, group_size), judged.view(-1, group_size)
+    scored = ~rewards.isnan()
+    grouped, group_scored = rewards.nan_to_num().view(-1, group_size), scored.view(-1, group_size)
     others_sum = (grouped.sum(1, keepdim=True) - grouped).view(-1)
-    others_count = (group_judged.sum(1, keepdim=True) - group_judged.long()).view(-1)
+    others_count = (group_scored.sum(1, keepdim=True) - group_scored.long()).view(-1)
     return finished(rewards - others_sum / others_count.clamp(min=1), rewards, group_size)
 
 
@@ -73,8 +73,8 @@ def reinforce_pp(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, 
 
     ``A'_i = r_i − mean_G r``, ``A = (A' − mean A') / (std A' + ε)``.
 
-    ``mean A'`` over the judged rows is 0 by construction and is not subtracted again (its float noise would move dead
-    groups); std with ddof = 1 over all judged rows of the batch, ε = 1e-8. One judged row in all: advantage 0.
+    ``mean A'`` over the scored rows is 0 by construction and is not subtracted again (its float noise would move dead
+    groups); std with ddof = 1 over all scored rows of the batch, ε = 1e-8. One scored row in all: advantage 0.
 
     Source: REINFORCE++ (arXiv 2501.03262), the variant with a group baseline.
     Evidence: tested against a second computation; the authors (OpenRLHF) and verl whiten over tokens instead, which
@@ -82,15 +82,15 @@ def reinforce_pp(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, 
     Limits: whitens over responses, so that a long response counts as much as a short one.
     """
     centred = dr_grpo(rewards, group_size)
-    judged = centred[~centred.isnan()]
-    std = judged.std() if judged.numel() > 1 else rewards.new_tensor(1.0)
+    scored = centred[~centred.isnan()]
+    std = scored.std() if scored.numel() > 1 else rewards.new_tensor(1.0)
     return centred / (std + WHITENING_EPSILON)
 
 
 def opo(rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
     """Rewards against their mean weighted by length, the baseline of least gradient variance.
 
-    ``A_i = r_i − Σ_j L_j r_j / Σ_j L_j`` over the judged members; a group without any token keeps the plain mean.
+    ``A_i = r_i − Σ_j L_j r_j / Σ_j L_j`` over the scored members; a group without any token keeps the plain mean.
     It is `exchangeable` at ``k = L`` without the std: ``Σ_i L_i A_i = 0``.
 
     Source: OPO (arXiv 2505.23585).
@@ -108,7 +108,7 @@ def opo(rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"])
 def gpg(rewards: Float[Tensor, "N"], group_size: int, *, f_norm: float = 1.0) -> Float[Tensor, "N"]:
     """Centred rewards, scaled up by the share of responses that earned nothing.
 
-    ``A_i = α (r_i − mean_G r) / f_norm``, ``α = N / #{i : r_i ≠ 0}`` over the judged rows of the batch (1 where all
+    ``A_i = α (r_i − mean_G r) / f_norm``, ``α = N / #{i : r_i ≠ 0}`` over the scored rows of the batch (1 where all
     rewards are 0).
 
     Source: GPG (arXiv 2504.02546), as verl writes it.
@@ -116,8 +116,8 @@ def gpg(rewards: Float[Tensor, "N"], group_size: int, *, f_norm: float = 1.0) ->
     Limits: verl's α counts responses with a reward; the authors' own code divides the loss by the share of groups that
         hold a gradient, and samples again where that share is low.
     """
-    judged = rewards[~rewards.isnan()]
-    alpha = judged.numel() / max(int(judged.count_nonzero()), 1)
+    scored = rewards[~rewards.isnan()]
+    alpha = scored.numel() / max(int(scored.count_nonzero()), 1)
     return dr_grpo(rewards, group_size) * (alpha / f_norm)
 
 

@@ -31,7 +31,7 @@ def ibpo(
     1 everywhere else.
 
     φ = 0 everywhere, or λ = 0, is `grpo` bit for bit. A group is dead where R' is constant: one of wrong answers alone
-    learns where φ varies. An unjudged φ counts as 0, and so does the φ of a response whose ``correct`` is unjudged.
+    learns where φ varies. An unscored φ counts as 0, and so does the φ of a response whose ``correct`` is unscored.
 
     λ is in units of the reward. Where a right answer earns 1 more than a wrong one, λ < 1 keeps every wrong answer
     below every right one; λ = 1 ties them and λ > 1 inverts them, hence refused.

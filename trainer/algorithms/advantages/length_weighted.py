@@ -19,7 +19,7 @@ def lambda_grpo(
 ) -> Float[Tensor, "N"]:
     """GRPO with a preference for long or short responses, at a fixed exponent.
 
-    ``A_i = f_i · grpo_i``, ``f_i = n · softmax_i(h_i^λ)``, ``h_i = 1 + r z_i``, z the lengths of the n judged responses
+    ``A_i = f_i · grpo_i``, ``f_i = n · softmax_i(h_i^λ)``, ``h_i = 1 + r z_i``, z the lengths of the n scored responses
     of the group standardised (ddof = 1; 0 where all are equal), λ = ``exponent``, r = ``spread``. λ > 0 prefers long
     responses, λ < 0 short ones; λ = 0 is `grpo`.
 
@@ -35,13 +35,13 @@ def lambda_grpo(
             f"lambda_grpo: spread = {spread:g} is too large for groups of {group_size}. Write less than "
             f"{group_size**0.5 / (group_size - 1):.2g}."
         )
-    judged = ~rewards.isnan()
-    known = lengths.double().masked_fill(~judged, torch.nan).view(-1, group_size)
-    count = group_count(judged, group_size).view(-1, group_size)
+    scored = ~rewards.isnan()
+    known = lengths.double().masked_fill(~scored, torch.nan).view(-1, group_size)
+    count = group_count(scored, group_size).view(-1, group_size)
     deviation = known - known.nanmean(1, keepdim=True)
     variance = deviation.square().nansum(1, keepdim=True) / (count - 1).clamp(min=1)
     standardised = deviation / variance.sqrt().where(variance > 0, 1.0)
-    preference = (1 + spread * standardised).pow(exponent).masked_fill(~judged.view(-1, group_size), -torch.inf)
+    preference = (1 + spread * standardised).pow(exponent).masked_fill(~scored.view(-1, group_size), -torch.inf)
     weights = count * preference.softmax(1)
     return finished(grpo(rewards, group_size) * weights.view(-1).to(rewards.dtype), rewards, group_size)
 
@@ -52,7 +52,7 @@ def vl_norm(
 ) -> Float[Tensor, "N"]:
     """GRPO with long responses weighted down so that the sum over tokens has the least variance.
 
-    ``A_i = grpo_i · L_i^{−α} / mean_j L_j^{−α}``, the mean over all judged responses of the batch that have a token.
+    ``A_i = grpo_i · L_i^{−α} / mean_j L_j^{−α}``, the mean over all scored responses of the batch that have a token.
     α = 1 is the minimum of variance; the authors use 0.75 on mathematics, so that long responses count more.
 
     Source: VL Norm, first named ΔL normalisation (arXiv 2509.07558).

@@ -19,7 +19,7 @@ def unlikeliness(
 ) -> Float[Tensor, "N"]:
     """Right answers that the policy finds likely earn less, then grpo.
 
-    ``r'_i = r_i (1 − β rank_i / n)``, rank of ``Σ_t log π_old`` ascending among the n judged responses of the group
+    ``r'_i = r_i (1 − β rank_i / n)``, rank of ``Σ_t log π_old`` ascending among the n scored responses of the group
     (0 = the rarest), β = ``rank_penalty``; ``A = (r' − mean r') / (std r' + ε)``. Equal likelihoods share their mean
     rank. With ``length_normalised`` the rank is that of the mean log-probability of a token.
 
@@ -34,10 +34,10 @@ def unlikeliness(
     scores = (old_logps * counted).sum(1)
     if length_normalised:
         scores = scores / counted.sum(1).clamp(min=1)
-    judged = ~rewards.isnan().view(-1, group_size)
+    scored = ~rewards.isnan().view(-1, group_size)
     grouped = scores.view(-1, group_size)
-    below = (grouped[:, None, :] < grouped[:, :, None]) & judged[:, None, :]
-    equal = (grouped[:, None, :] == grouped[:, :, None]) & judged[:, None, :]
+    below = (grouped[:, None, :] < grouped[:, :, None]) & scored[:, None, :]
+    equal = (grouped[:, None, :] == grouped[:, :, None]) & scored[:, None, :]
     rank = below.sum(2) + (equal.sum(2) - 1).clamp(min=0) / 2
-    share = rank / judged.sum(1, keepdim=True).clamp(min=1)
+    share = rank / scored.sum(1, keepdim=True).clamp(min=1)
     return grpo(rewards * (1 - rank_penalty * share.view(-1).to(rewards.dtype)), group_size)

@@ -18,7 +18,7 @@ def gdpo(
     """Each reward function standardised in its group, the weighted sum standardised over the batch.
 
     ``z_{i,f} = (r_{i,f} − mean_G r_f) / (std_G r_f + ε)``, ``s_i = Σ_f w_f z_{i,f}``,
-    ``A = (s − mean s) / (std s + ε)``, over what was judged; std with ddof = 1, ε = 1e-4. A function whose rewards are
+    ``A = (s − mean s) / (std s + ε)``, over what was scored; std with ddof = 1, ε = 1e-4. A function whose rewards are
     all equal in a group gives it 0. ``mean s`` is 0 by construction and is not subtracted again.
 
     A group whose *summed* rewards are equal is trained where its functions differ; one whose functions are all equal
@@ -32,6 +32,6 @@ def gdpo(
     for column, weight in zip(rewards_per_function.unbind(1), reward_weights, strict=True):
         centred = finished(column - group_mean(column, group_size), column, group_size)
         scores = scores + weight * (centred / group_scale(column, group_size)).nan_to_num()
-    judged = scores[~rewards.isnan()]
-    std = judged.std() if judged.numel() > 1 else rewards.new_tensor(1.0)
+    scored = scores[~rewards.isnan()]
+    std = scored.std() if scored.numel() > 1 else rewards.new_tensor(1.0)
     return (scores / (std + GROUP_STD_EPSILON)).masked_fill(rewards.isnan(), torch.nan)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.groups import finished, group_count, group_scale, judged_right
+from evenkeel.trainer.algorithms.groups import finished, group_count, group_scale, scored_right
 
 PASS_STD_EPSILON = 1e-6
 """ε of the standard deviation of pass@k."""
@@ -18,7 +18,7 @@ def pass_at_k(
 ) -> Float[Tensor, "N"]:
     """The exact advantage of a response as a member of all subsets of k, each rewarded for one right answer.
 
-    With c of the n judged responses right: ``ρ = 1 − C(n−c, k)/C(n, k)``, ``σ = √(ρ(1−ρ))``; a right response gets
+    With c of the n scored responses right: ``ρ = 1 − C(n−c, k)/C(n, k)``, ``σ = √(ρ(1−ρ))``; a right response gets
     ``(1−ρ)/(σ+ε)``, a wrong one ``(1 − ρ − C(n−c−1, k−1)/C(n−1, k−1))/(σ+ε)``, ε = 1e-6. At k = 1 it is `grpo` with
     the std of ddof = 0. Where no k responses can all be wrong (n − c < k) there is nothing left to learn: 0.
 
@@ -32,7 +32,7 @@ def pass_at_k(
     """
     if k > group_size:
         raise ValueError(f"pass_at_k: k = {k} is more than the {group_size} responses of a group. Write less.")
-    right, wrong = judged_right(rewards, right_at)
+    right, wrong = scored_right(rewards, right_at)
     exact = torch.float64
     wrongs = group_count(wrong, group_size).to(exact)
     count = group_count(right | wrong, group_size).to(exact)
@@ -47,7 +47,7 @@ def pass_at_k(
 def pass_at_k_max_gap(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
     """Only the best response of a group is trained, by how far it is ahead of the second.
 
-    ``A = (r₍₁₎ − r₍₂₎) / (std_G r + ε)`` for the best judged response, 0 for all others (all, where two are best).
+    ``A = (r₍₁₎ − r₍₂₎) / (std_G r + ε)`` for the best scored response, 0 for all others (all, where two are best).
 
     Source: pass@k policy gradient (arXiv 2503.19595), as verl writes it (``grpo_passk``).
     Evidence: golden table from running verl's ``compute_grpo_passk_outcome_advantage``.

@@ -15,7 +15,7 @@ VARIANCE_EPSILON = 1e-8
 def reinforce_pp_original(rewards: Float[Tensor, "N"], lengths: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
     """Rewards whitened over the tokens of the batch, without any group baseline.
 
-    ``A_i = (r_i − m) / √(v + ε)``, m and v (ddof = 1) the mean and variance of the reward over all tokens of judged
+    ``A_i = (r_i − m) / √(v + ε)``, m and v (ddof = 1) the mean and variance of the reward over all tokens of scored
     responses: a response counts ``L_i`` times. All rewards equal, or no token at all: advantage 0.
 
     Source: REINFORCE++ (arXiv 2501.03262), the algorithm without group baseline, at discount 1.
@@ -32,7 +32,7 @@ def reinforce_pp_token(rewards: Float[Tensor, "N"], group_size: int, lengths: In
     """Rewards centred inside the group, then whitened over the tokens of the batch.
 
     ``A'_i = r_i − mean_G r``, ``A_i = (A'_i − m) / √(v + ε)``, m and v (ddof = 1) the mean and variance of A' over all
-    tokens of judged responses, dead groups among them: a response counts ``L_i`` times.
+    tokens of scored responses, dead groups among them: a response counts ``L_i`` times.
 
     Source: REINFORCE++ (arXiv 2501.03262), the variant with a group baseline.
     Evidence: golden table from running verl's ``compute_reinforce_plus_plus_baseline_outcome_advantage``.
@@ -44,8 +44,8 @@ def reinforce_pp_token(rewards: Float[Tensor, "N"], group_size: int, lengths: In
 
 
 def _whitened_over_tokens(values: Tensor, lengths: Tensor) -> Tensor:
-    judged = ~values.isnan()
-    counts, known = lengths[judged].double(), values[judged].double()  # bfloat16 cannot count beyond 256
+    scored = ~values.isnan()
+    counts, known = lengths[scored].double(), values[scored].double()  # bfloat16 cannot count beyond 256
     total = counts.sum()
     mean = (counts * known).sum() / total.clamp(min=1)
     variance = (counts * (known - mean).square()).sum() / (total - 1).clamp(min=1)

@@ -27,7 +27,7 @@ def dfpo_min_replace(
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
     groups: Int[Tensor, "B"],
-    judged: Bool[Tensor, "B"],
+    scored: Bool[Tensor, "B"],
     *,
     weight: RatioForm = "product",
     length_normalization: LengthNormalization = "none",
@@ -35,7 +35,7 @@ def dfpo_min_replace(
     """DFPO, Min-Replace: every trajectory of a group weighs what its smallest importance ratio weighs.
 
     ``c_i = min_{j in group} w_j``, (B, 1) > 0, with ``w_i = Π_t ρ_{i,t}`` (``weight="product"``) or its geometric mean
-    (``"geometric"``, GSPO's). With ``length_normalization="inside"``, w_i / L_i takes the place of w_i. Unjudged rows
+    (``"geometric"``, GSPO's). With ``length_normalization="inside"``, w_i / L_i takes the place of w_i. Unscored rows
     and rows without tokens are left out of the minimum; a group without signal keeps its w (its advantages are 0).
 
     Tokens that a whole group shares cancel exactly where the advantages of the group sum to 0.
@@ -51,7 +51,7 @@ def dfpo_min_replace(
     responses drop out of the loss (truncation), Σ A of the others is not 0.
     """
     weights = _trajectory_weights(log_ratio, mask, weight, length_normalization)
-    return min_replace(weights, advantages[:, 0], groups, judged & mask.bool().any(1)).unsqueeze(1)
+    return min_replace(weights, advantages[:, 0], groups, scored & mask.bool().any(1)).unsqueeze(1)
 
 
 @traits(needs_whole_groups="forward", needs_sequence_advantages=True, cancels_shared_tokens=True)
@@ -60,16 +60,16 @@ def dfpo_orthogonal(
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
     groups: Int[Tensor, "B"],
-    judged: Bool[Tensor, "B"],
+    scored: Bool[Tensor, "B"],
     *,
     weight: RatioForm = "product",
     length_normalization: LengthNormalization = "none",
 ) -> Float[Tensor, "B 1"]:
     """DFPO, Adv-Orthogonal: a group's importance ratios without their component along its advantages.
 
-    ``c = w − (Aᵀw / ‖A‖²) A`` over the group's judged rows, (B, 1), with w as in `dfpo_min_replace`. For any advantages
+    ``c = w − (Aᵀw / ‖A‖²) A`` over the group's scored rows, (B, 1), with w as in `dfpo_min_replace`. For any advantages
     ``Σ_i c_i A_i = 0``, and where they sum to 0 ``Σ_i c_i = Σ_i w_i``. A negative coefficient trains its trajectory
-    against its advantage; the share of such tokens is logged as ``coefficient/frac_negative``. Unjudged rows and rows
+    against its advantage; the share of such tokens is logged as ``coefficient/frac_negative``. Unscored rows and rows
     without tokens are left out of Aᵀw; a group without signal keeps its w.
 
     Source: arXiv 2604.13088 v1, Eq. 18.
@@ -82,7 +82,7 @@ def dfpo_orthogonal(
     lose their mean too, even on-policy: right and wrong answers are then only compared.
     """
     weights = _trajectory_weights(log_ratio, mask, weight, length_normalization)
-    return adv_orthogonal(weights, advantages[:, 0], groups, judged & mask.bool().any(1)).unsqueeze(1)
+    return adv_orthogonal(weights, advantages[:, 0], groups, scored & mask.bool().any(1)).unsqueeze(1)
 
 
 def _trajectory_weights(

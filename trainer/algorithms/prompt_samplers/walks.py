@@ -86,7 +86,7 @@ class dynamic(uniform):  # noqa: N801
 class unsolved(uniform):  # noqa: N801
     """Prompts that were solved are not asked again, until ``rest`` more walks have passed.
 
-    Solved: at least ``threshold`` of the judged responses were right when it was last asked. Where fewer unsolved
+    Solved: at least ``threshold`` of the scored responses were right when it was last asked. Where fewer unsolved
     prompts are left than a batch needs, the longest-solved come back.
 
     Source: none; the plainest form of leaving out what has nothing left to teach.
@@ -108,7 +108,7 @@ class unsolved(uniform):  # noqa: N801
         return chosen
 
     def observe(self, prompts: Tensor, solved: Tensor) -> None:
-        """Remember which ``prompts`` (P,) were solved; ``solved`` (P,): share of right responses, NaN unjudged."""
+        """Remember which ``prompts`` (P,) were solved; ``solved`` (P,): share of right responses, NaN unscored."""
         for prompt, share in zip(prompts.tolist(), solved.tolist(), strict=True):
             self.solved_in.pop(prompt, None)
             if share >= self.threshold:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.claims.claim import Claim
-from evenkeel.trainer.lab.reports.comparison import datasets_of, judged_runs
+from evenkeel.trainer.lab.reports.comparison import datasets_of, scored_runs
 from evenkeel.trainer.lab.reports.contrasts import contrast_of
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, read_runs, total
 from evenkeel.trainer.lab.statistics import ClaimAnswer, claim_answer
@@ -41,7 +41,7 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
     """The answer by the runs of the claim's variants with all seeds of the sweep.
 
     Raises:
-        Refusal: some of them are not finished, or were not judged on the held-out set.
+        Refusal: some of them are not finished, or were not scored on the held-out set.
     """
     names, root = (claim.variant, *claim.against), Path(sweep.output_dir)
     runs = read_runs(root)
@@ -52,24 +52,24 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
         name: {seed: by_seed[seed] for seed in sweep.seeds if seed in by_seed}
         for name, by_seed in runs.by_variant.items()
     }
-    judged = judged_runs(replace(runs, by_variant=planned), held_out)
+    scored = scored_runs(replace(runs, by_variant=planned), held_out)
     absent = [
         cell.name
         for cell in cells_of(sweep)
-        if cell.variant in names and cell.seed not in judged.by_variant.get(cell.variant, {})
+        if cell.variant in names and cell.seed not in scored.by_variant.get(cell.variant, {})
     ]
     if absent:
         raise Refusal(
             f"{claim.name}: {', '.join(absent)} of {root} are not finished or not scored. Run the claim again."
         )
-    ours = judged.by_variant[claim.variant]
-    contrasts = [contrast_of(claim.variant, other, ours, judged.by_variant[other], held_out) for other in claim.against]
+    ours = scored.by_variant[claim.variant]
+    contrasts = [contrast_of(claim.variant, other, ours, scored.by_variant[other], held_out) for other in claim.against]
     sign = 1 if claim.direction == "better" else -1
     differences = {
         each.baseline: replace(each.difference, value=sign * each.difference.value)  # the interval is made anew
         for each in contrasts
     }
-    used = [run for name in names for run in judged.by_variant[name].values()]
+    used = [run for name in names for run in scored.by_variant[name].values()]
     if sweep.tune is not None:  # the variant of a tuning cell: ``ar,learning_rate=1e-4``
         used += [run for run in read_runs(root / "tuning").all if run.variant.partition(",")[0] in names]
     seconds = total(run.device_seconds for run in used)

@@ -21,7 +21,7 @@ class ReplayedBatch:
     """A rollout batch as strategies see it; N rows, a group's side by side, T tokens, F reward functions.
 
     Attributes:
-        rewards, correct: (N,), NaN = unjudged.
+        rewards, correct: (N,), NaN = unscored.
         rewards_per_function, reward_weights: (N, F), (F,).
         prompt_ids: of each group.
         completion_ids, mask: (N, T) int.
@@ -72,7 +72,7 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
         entropies=batch.entropies,
         completion_ids=batch.completion_ids,
         groups=torch.arange(len(batch.mask)) // batch.group_size,
-        judged=~batch.rewards.isnan(),
+        scored=~batch.rewards.isnan(),
         row_keys=row_keys(len(batch.mask), 0, batch.step),
         step=batch.step,
         max_steps=batch.max_steps,
@@ -111,14 +111,14 @@ def true_gradient(batch: ReplayedBatch) -> Tensor:
     """(N, T): the contributions of the unbiased estimate of ``∇ p(correct)``.
 
     ``(c_i − mean of the others' c) / N`` on every token that the loss counts (leave-one-out), 0 where the row or all
-    others of its group are unjudged.
+    others of its group are unscored.
     """
     correct = batch.correct.view(-1, batch.group_size)
-    judged = ~correct.isnan()
-    known, count = correct.nan_to_num(nan=0.0), judged.sum(1, keepdim=True)
+    scored = ~correct.isnan()
+    known, count = correct.nan_to_num(nan=0.0), scored.sum(1, keepdim=True)
     others = (known.sum(1, keepdim=True) - known) / (count - 1).clamp(min=1)
-    advantages = ((known - others) * judged * (count > 1)).flatten()
-    return advantages[:, None] * batch.mask / judged.sum().clamp(min=1)
+    advantages = ((known - others) * scored * (count > 1)).flatten()
+    return advantages[:, None] * batch.mask / scored.sum().clamp(min=1)
 
 
 def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) -> Tensor:

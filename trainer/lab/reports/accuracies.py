@@ -15,8 +15,8 @@ from evenkeel.trainer.lab.statistics import Estimate
 Floats = NDArray[np.float64]
 
 
-def is_judged(run: RecordedRun, dataset: str) -> bool:
-    """Whether the run's last evaluation has one judged answer at least."""
+def is_scored(run: RecordedRun, dataset: str) -> bool:
+    """Whether the run's last evaluation has one scored answer at least."""
     answers = run.final_answers(dataset)
     if answers is None:
         return bool(run.held_out().get(dataset))
@@ -30,14 +30,14 @@ def final_accuracies(runs: Sequence[RecordedRun], dataset: str) -> Floats:
 
 
 def mean_accuracies(final: Floats) -> Floats:
-    """Each run's accuracy, (runs,), over the items that all of them were judged on."""
+    """Each run's accuracy, (runs,), over the items that all of them were scored on."""
     return final[:, ~np.isnan(final).any(0)].mean(1) if final.ndim == 2 else final
 
 
 def accuracy_estimate(values: Floats, completions: int | None = None) -> Estimate:
     """The mean of accuracies (runs,) or (runs, items); the t interval over runs is cut at 0 and 1.
 
-    Of a single run's items it has Wilson's interval; ``completions`` is from how many these were judged.
+    Of a single run's items it has Wilson's interval; ``completions`` is from how many these were scored.
     """
     if len(values) == 1 and completions is not None:
         return statistics.share_estimate(values[0], completions)

@@ -8,7 +8,7 @@ from evenkeel.trainer.lab.reports.accuracies import (
     accuracy_estimate,
     curves,
     final_accuracies,
-    is_judged,
+    is_scored,
 )
 from evenkeel.trainer.lab.reports.contrasts import Contrast, contrast_of
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, total
@@ -55,10 +55,10 @@ class Comparison:
 
 
 def datasets_of(runs: RecordedRuns) -> list[str]:
-    """The held-out sets that every run was evaluated on, and some run judged, in the order of the configuration."""
+    """The held-out sets that every run was evaluated on, and some run scored, in the order of the configuration."""
     found = [set(run.held_out()) for run in runs.all]
     shared = set.intersection(*found) if found else set()
-    shared = {name for name in shared if any(is_judged(run, name) for run in runs.all)}
+    shared = {name for name in shared if any(is_scored(run, name) for run in runs.all)}
     test = (runs.all[0].raw_config.get("data") or {}).get("test")
     order = list(test) if isinstance(test, dict) else []
     return sorted(shared, key=lambda name: (order.index(name) if name in order else len(order), name))
@@ -66,29 +66,29 @@ def datasets_of(runs: RecordedRuns) -> list[str]:
 
 def comparison(runs: RecordedRuns, dataset: str) -> Comparison:
     """The numbers of every variant on one held-out set, and of every variant against its baseline."""
-    judged = judged_runs(runs, dataset)
-    numbers = [_numbers(name, by_seed, dataset) for name, by_seed in judged.by_variant.items()]
+    scored = scored_runs(runs, dataset)
+    numbers = [_numbers(name, by_seed, dataset) for name, by_seed in scored.by_variant.items()]
     contrasts, unpaired = [], []
-    for variant, ours in judged.by_variant.items():
+    for variant, ours in scored.by_variant.items():
         if (baseline := runs.baseline_of(variant)) is None:
             continue
-        theirs = judged.by_variant.get(baseline, {})
+        theirs = scored.by_variant.get(baseline, {})
         if not set(ours) & set(theirs):
             unpaired.append(f"{variant} and its baseline {baseline} have no finished and scored seed in common.")
         else:
             contrasts.append(contrast_of(variant, baseline, ours, theirs, dataset))
     adjusted = statistics.holm_adjusted([each.p_value for each in contrasts])
     contrasts = [replace(each, adjusted_p=float(p)) for each, p in zip(contrasts, adjusted, strict=True)]
-    left_out = [f"{run.variant} with seed {run.seed}" for run in runs.all if not is_judged(run, dataset)]
+    left_out = [f"{run.variant} with seed {run.seed}" for run in runs.all if not is_scored(run, dataset)]
     return Comparison(dataset, numbers, contrasts, unpaired, left_out)
 
 
-def judged_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
-    """Without the runs of whose last evaluation nothing was judged, and the variants that have no others."""
+def scored_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
+    """Without the runs of whose last evaluation nothing was scored, and the variants that have no others."""
     by_variant = {
-        variant: judged
+        variant: scored
         for variant, by_seed in runs.by_variant.items()
-        if (judged := {seed: run for seed, run in by_seed.items() if is_judged(run, dataset)})
+        if (scored := {seed: run for seed, run in by_seed.items() if is_scored(run, dataset)})
     }
     return replace(runs, by_variant=by_variant)
 
@@ -96,7 +96,7 @@ def judged_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
 def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str) -> VariantNumbers:
     runs = list(by_seed.values())
     answers = runs[0].final_answers(dataset)
-    completions = None if answers is None else sum(answers.judged_by_item.values())
+    completions = None if answers is None else sum(answers.scored_by_item.values())
     points, values = curves(runs, dataset)
     several = len(points) > 1
     return VariantNumbers(

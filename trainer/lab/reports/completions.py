@@ -1,4 +1,4 @@
-"""Completions to read: right, wrong and unjudged ones, of the variants side by side on the same item."""
+"""Completions to read: right, wrong and unscored ones, of the variants side by side on the same item."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 
 MOST_CHARACTERS = 4_000
 Record = Mapping[str, Any]
-VERDICT_OF = {True: "right", False: "wrong", None: "unjudged"}
+VERDICT_OF = {True: "right", False: "wrong", None: "unscored"}
 """``correct`` of a record, in a word."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One completion with its verdict: right, wrong or unjudged; ``cut`` characters at its end are not shown."""
+    """One completion with its verdict: right, wrong or unscored; ``cut`` characters at its end are not shown."""
 
     label: str
     verdict: str
@@ -66,7 +66,7 @@ def _side_by_side(answers: Mapping[str, Answers]) -> Iterator[SampleGroup]:
     verdicts = {item: {VERDICT_OF[each[item].get("correct")] for each in by_item.values()} for item in items}
     kinds: list[tuple[str, int, Callable[[set[str]], bool]]] = [
         ("the variants disagree", 2, lambda said: {"right", "wrong"} <= said),
-        ("unjudged", 2, lambda said: "unjudged" in said),
+        ("unscored", 2, lambda said: "unscored" in said),
         ("right in all variants", 1, lambda said: said == {"right"}),
         ("wrong in all variants", 1, lambda said: said == {"wrong"}),
     ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evenkeel.trainer.lab.reports.comparison import Comparison, comparison, datasets_of, judged_runs
+from evenkeel.trainer.lab.reports.comparison import Comparison, comparison, datasets_of, scored_runs
 from evenkeel.trainer.lab.reports.completions import SampleGroup, sample_groups
 from evenkeel.trainer.lab.reports.coverage import coverage_table
 from evenkeel.trainer.lab.reports.notes import notes_of
@@ -33,7 +33,7 @@ class Report:
         conditions: whether every variant was compared at its own best settings; may be empty.
         comparisons: one for each held-out set; the first is the one that the headline speaks of.
         tables: by name, in the order of the page; those without a row are left out.
-        judged: the runs that the pictures are drawn of.
+        scored: the runs that the pictures are drawn of.
         notes: what is missing or to be kept in mind.
     """
 
@@ -43,7 +43,7 @@ class Report:
     conditions: str
     comparisons: list[Comparison]
     tables: dict[str, Table]
-    judged: RecordedRuns
+    scored: RecordedRuns
     samples: list[SampleGroup]
     audits: dict[str, Audit]
     notes: list[str]
@@ -55,7 +55,7 @@ class Report:
     @cached_property
     def pictures(self) -> dict[str, Picture]:
         """By name, in the order of the page; drawn when they are first asked for, in a second or two."""
-        return {picture.name: picture for picture in pictures_of(self.judged, self.main)}
+        return {picture.name: picture for picture in pictures_of(self.scored, self.main)}
 
     @property
     def summary(self) -> str:
@@ -74,7 +74,7 @@ def report_on(directory: Path) -> Report:
     comparisons = [comparison(runs, dataset) for dataset in datasets_of(runs)]
     main = comparisons[0] if comparisons else None
     dataset = main.dataset if main else ""
-    judged = judged_runs(runs, dataset) if main else runs
+    scored = scored_runs(runs, dataset) if main else runs
     audits = verifier_audits(runs, dataset)
     return Report(
         runs.name,
@@ -83,10 +83,10 @@ def report_on(directory: Path) -> Report:
         tuning_sentence(runs) if main and main.contrasts else "",
         comparisons,
         {name: table for name, table in _tables(runs, comparisons, audits) if table is not None},
-        judged,
+        scored,
         sample_groups(runs, dataset),
         audits,
-        notes_of(runs, judged, main, directory),
+        notes_of(runs, scored, main, directory),
     )
 
 

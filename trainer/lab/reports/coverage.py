@@ -10,7 +10,7 @@ import numpy as np
 
 from evenkeel.trainer.evaluation.metrics import pass_at_k
 from evenkeel.trainer.lab import statistics
-from evenkeel.trainer.lab.reports.comparison import judged_runs
+from evenkeel.trainer.lab.reports.comparison import scored_runs
 from evenkeel.trainer.lab.reports.held_out import Answers, Floats
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 from evenkeel.trainer.lab.reports.tables import EMPTY, Cells, Heading, Table, TableCell, difference, estimate, table_of
@@ -24,7 +24,7 @@ def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
     """
     answers = {
         name: {seed: run.final_answers(dataset) for seed, run in by_seed.items()}
-        for name, by_seed in judged_runs(runs, dataset).by_variant.items()
+        for name, by_seed in scored_runs(runs, dataset).by_variant.items()
     }
     every = [found for by_seed in answers.values() for found in by_seed.values() if found is not None]
     k = min((_samples(found) for found in every), default=0)
@@ -59,7 +59,7 @@ def _samples(answers: Answers) -> int:
 
 
 def _coverage(answers: Answers, items: Sequence[int], k: int) -> Floats:
-    """pass@k, (items,), NaN where fewer than k completions were judged."""
+    """pass@k, (items,), NaN where fewer than k completions were scored."""
     return np.array([pass_at_k(np.array([answers.verdicts_by_item[item]]), k)[0] for item in items])
 
 

@@ -16,7 +16,7 @@ DIAGNOSTICS = {
     "completions/mean_length": "completion length (tokens)",
     "completions/clipped_ratio": "share cut off at the limit",
     "groups/frac_dead": "share of zero-variance groups",
-    "groups/frac_unjudged": "share of groups unscored",
+    "groups/frac_unscored": "share of groups unscored",
     "grad_norm": "gradient norm",
     "clip_ratio/region_mean": "share of tokens clipped",
     "advantage/mean_abs": "mean |advantage|",

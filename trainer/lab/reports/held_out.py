@@ -29,7 +29,7 @@ class Answers:
 
     @cached_property
     def verdicts_by_item(self) -> dict[int, list[float]]:
-        """Item → 1, 0 or, unjudged, NaN of each of its completions."""
+        """Item → 1, 0 or, unscored, NaN of each of its completions."""
         verdicts: dict[int, list[float]] = {}
         for record in self.counted:
             correct = record.get("correct")
@@ -38,13 +38,13 @@ class Answers:
 
     @cached_property
     def accuracy_by_item(self) -> dict[int, float]:
-        """Item → share of right completions among the judged ones; NaN where none was judged."""
-        judged = {item: [v for v in verdicts if v == v] for item, verdicts in self.verdicts_by_item.items()}
-        return {item: float(np.mean(verdicts)) if verdicts else np.nan for item, verdicts in judged.items()}
+        """Item → share of right completions among the scored ones; NaN where none was scored."""
+        scored = {item: [v for v in verdicts if v == v] for item, verdicts in self.verdicts_by_item.items()}
+        return {item: float(np.mean(verdicts)) if verdicts else np.nan for item, verdicts in scored.items()}
 
     @cached_property
-    def judged_by_item(self) -> dict[int, int]:
-        """Item → number of its completions that were judged."""
+    def scored_by_item(self) -> dict[int, int]:
+        """Item → number of its completions that were scored."""
         return Counter(record["item"] for record in self.counted if record.get("correct") is not None)
 
     def first_by_item(self) -> dict[int, dict[str, Any]]:

@@ -9,7 +9,7 @@ from evenkeel.trainer.lab.reports.comparison import Comparison
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 
 
-def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, directory: Path) -> list[str]:
+def notes_of(runs: RecordedRuns, scored: RecordedRuns, main: Comparison | None, directory: Path) -> list[str]:
     """Sentences, in the order of a reader's questions: which runs, which data, which tests."""
     notes = [
         f"Left out, {reason}: {', '.join(cell for cell, why in runs.unfinished.items() if why == reason)}."
@@ -29,8 +29,8 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
         *notes,
         *main.unpaired,
         *_files(runs, main, directory),
-        *_unequal(judged, main.dataset),
-        *_nothing_learned(judged, main.dataset),
+        *_unequal(scored, main.dataset),
+        *_nothing_learned(scored, main.dataset),
         *_tests(runs, main),
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evenkeel.trainer.evaluation.differences import verdict_of
-from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_judged, mean_accuracies
+from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_scored, mean_accuracies
 from evenkeel.trainer.lab.reports.comparison import Comparison
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns
 from evenkeel.trainer.lab.reports.tables import (
@@ -160,7 +160,7 @@ def cell_table(runs: RecordedRuns, dataset: str) -> Table:
 
 
 def _accuracy(run: RecordedRun, dataset: str) -> str:
-    if not dataset or not is_judged(run, dataset):
+    if not dataset or not is_scored(run, dataset):
         return NOTHING
     return number(float(mean_accuracies(final_accuracies([run], dataset))[0]))
 
@@ -175,7 +175,7 @@ def audit_table(audits: Mapping[str, Audit]) -> Table:
     )
     rows = []
     for name, audit in audits.items():
-        shares = [number(share) for share in (audit.frac_unjudged, audit.frac_truncated)]
+        shares = [number(share) for share in (audit.frac_unscored, audit.frac_truncated)]
         rows.append([name, str(audit.completions), *shares])
     return table_of("Verifier audit", headings, rows, "Shares of the completions of the last evaluations.")
 

@@ -20,11 +20,11 @@ class Audit:
 
     Attributes:
         differences: two verifiers → the completions of which they say different things.
-        reasons: why completions were wrong or unjudged, numbers as #, with their counts, most frequent first.
+        reasons: why completions were wrong or unscored, numbers as #, with their counts, most frequent first.
     """
 
     completions: int
-    frac_unjudged: float
+    frac_unscored: float
     frac_truncated: float
     differences: dict[tuple[str, str], list[Record]]
     reasons: list[tuple[str, int]]
@@ -46,14 +46,14 @@ def final_records(runs: Sequence[RecordedRun], dataset: str) -> list[Record]:
 
 
 def _audit(records: Sequence[Record]) -> Audit:
-    judged = [record for record in records if record.get("correct") is not None]
+    scored = [record for record in records if record.get("correct") is not None]
     failed = [record for record in records if record.get("correct") is not True]
     names = reward_names(records)
     reasons = Counter(_reason(record, names) for record in failed)
     reasons.pop("", None)
     return Audit(
         len(records),
-        frac_unjudged=1 - len(judged) / len(records),
+        frac_unscored=1 - len(scored) / len(records),
         frac_truncated=float(np.mean([bool(record.get("truncated")) for record in records])),
         differences=differences(records),
         reasons=reasons.most_common(6),

@@ -89,7 +89,7 @@ class WeighedTokens:
             entropies=scores["entropies"],
             completion_ids=ids,
             groups=torch.tensor([row["group"] for row in rows]),
-            judged=torch.tensor([row["reward"] is not None for row in rows]),
+            scored=torch.tensor([row["reward"] is not None for row in rows]),
             row_keys=None,
             step=rows[0]["step"],
             max_steps=self.max_steps,

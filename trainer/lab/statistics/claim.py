@@ -54,18 +54,18 @@ def claim_answer(differences: Mapping[str, Estimate], matters: float) -> ClaimAn
         matters: the smallest effect that matters, above 0.
     """
     seen = {name: _at(difference, ALPHA) for name, difference in differences.items()}
-    judged = [each for each in seen.values() if each.num_seeds >= FEWEST_SEEDS and each.standard_error > 0]
+    scored = [each for each in seen.values() if each.num_seeds >= FEWEST_SEEDS and each.standard_error > 0]
     answer: Answer = "not decided"
-    if len(judged) == len(seen) and all(each.low > 0 for each in judged):
+    if len(scored) == len(seen) and all(each.low > 0 for each in scored):
         answer = "supported"
-    elif any(_at(each, ALPHA / len(seen)).high < 0 for each in judged):
+    elif any(_at(each, ALPHA / len(seen)).high < 0 for each in scored):
         answer = "contradicted"
     needed = [seeds_needed(each, matters) if each.num_seeds > 1 else None for each in seen.values()]
     known = [number for number in needed if number is not None]
     return ClaimAnswer(
         answer,
         seen,
-        any(each.high < matters for each in judged),
+        any(each.high < matters for each in scored),
         max(known) if answer == "not decided" and len(known) == len(needed) else None,
     )
 

@@ -69,10 +69,10 @@ def _noise(values: Floats) -> Floats:
 def mean_estimate(values: ArrayLike) -> Estimate:
     """Mean over seeds and items with its interval, of values (S,) or (S, I).
 
-    Items with a NaN in any seed are left out, so that all seeds are judged on the same ones.
+    Items with a NaN in any seed are left out, so that all seeds are scored on the same ones.
 
     Raises:
-        StatisticsError: no seeds, or no item that all seeds were judged on.
+        StatisticsError: no seeds, or no item that all seeds were scored on.
     """
     table = np.asarray(values, float)
     per_item = table.ndim == 2
@@ -93,7 +93,7 @@ def paired_difference(variant: ArrayLike, baseline: ArrayLike) -> Estimate:
     Pairing takes out what a seed (data order) and an item (difficulty) do to both variants alike.
 
     Raises:
-        StatisticsError: the shapes differ, or nothing was judged in both.
+        StatisticsError: the shapes differ, or nothing was scored in both.
     """
     left, right = np.asarray(variant, float), np.asarray(baseline, float)
     if left.shape != right.shape:
@@ -104,11 +104,11 @@ def paired_difference(variant: ArrayLike, baseline: ArrayLike) -> Estimate:
 
 
 def _complete(table: Floats) -> NDArray[np.bool_]:
-    """Which items (I,) every seed was judged on."""
+    """Which items (I,) every seed was scored on."""
     complete = ~np.isnan(table).any(0)
     if not len(table) or not complete.any():
         raise StatisticsError(
-            f"{len(table)} seeds × {table.shape[1]} items hold no item that every seed was judged on."
+            f"{len(table)} seeds × {table.shape[1]} items hold no item that every seed was scored on."
         )
     return np.asarray(complete)
 

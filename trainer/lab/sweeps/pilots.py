@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.reports.comparison import datasets_of, judged_runs
+from evenkeel.trainer.lab.reports.comparison import datasets_of, scored_runs
 from evenkeel.trainer.lab.reports.held_out import Floats, accuracy_table
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
 from evenkeel.trainer.lab.statistics import (
@@ -52,7 +52,7 @@ def read_pilot(directory: Path, what_to_run: str) -> Pilot:
     except Refusal as refusal:
         raise Refusal(f"There is no pilot in {directory}: {refusal} {what_to_run}") from refusal
     dataset = next(iter(datasets_of(runs)), "")
-    runs = judged_runs(runs, dataset)
+    runs = scored_runs(runs, dataset)
     accuracies, _ = accuracy_table([run.final_answers(dataset) for run in runs.all])
     if accuracies is not None:
         accuracies = accuracies[:, ~np.isnan(accuracies).any(0)]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_judged, mean_accuracies
+from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_scored, mean_accuracies
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
 from evenkeel.trainer.lab.sweeps.cells import grid_points
 from evenkeel.trainer.lab.sweeps.plans import Plan
@@ -83,7 +83,7 @@ def choices(sweep: Sweep, directory: Path) -> dict[str, Choice]:
     """Variant → its best point, from the finished runs under the tuning's directory.
 
     Raises:
-        Refusal: a run is missing or was not judged: variants would be tuned on unequal budgets.
+        Refusal: a run is missing or was not scored: variants would be tuned on unequal budgets.
     """
     tune, runs = tuning_of(sweep), read_runs(directory)
     if runs.unfinished:
@@ -98,8 +98,8 @@ def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
     points = grid_points(tune.grid)
     found = [run for suffix, _ in points for run in runs.by_variant[variant + suffix].values()]
     dataset = next(iter(found[0].held_out()), "")
-    judged = all(dataset in run.held_out() and is_judged(run, dataset) for run in found)
-    final = mean_accuracies(final_accuracies(found, dataset)) if judged else np.array([np.nan])
+    scored = all(dataset in run.held_out() and is_scored(run, dataset) for run in found)
+    final = mean_accuracies(final_accuracies(found, dataset)) if scored else np.array([np.nan])
     if np.isnan(final).any():
         raise Refusal(f"The tuning runs of {variant} have no held-out item on which all were scored. See their report.")
     by_point = final.reshape(len(points), len(tune.seeds)).mean(1)

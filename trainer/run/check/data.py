@@ -50,4 +50,4 @@ def reward_problems(context: CheckContext) -> Iterator[Problem]:
         yield Problem(("rewards",), what, code="no-reward-reads-reference", severity="warning")
     elif rewards[0].label not in reading and len(rewards) > 1 and rewards[0].task is None:
         what = "scores the form alone, and the first reward says whether a row is right."
-        yield Problem(("rewards", 0), what, "Put another first.", code="form-judged-first", severity="warning")
+        yield Problem(("rewards", 0), what, "Put another first.", code="form-scored-first", severity="warning")

@@ -30,7 +30,7 @@ Provenance = Literal["name", "made", "attribute", "returned", "new"]
 
 
 class NotSupportedError(BaseException):
-    """The tests do what cannot be done from another process. No fault of the answer: the row is unjudged."""
+    """The tests do what cannot be done from another process. No fault of the answer: the row is unscored."""
 
 
 class Connection:

@@ -256,7 +256,7 @@ def test_format(reference: Any, kind: type, right: str, wrong: str) -> None:
     ],
     ids=str,
 )
-def test_an_unusable_reference_is_unjudged_and_says_why(reference: Any, says: str) -> None:
+def test_an_unusable_reference_is_unscored_and_says_why(reference: Any, says: str) -> None:
     verdict = SHORT("def add(a, b):\n    return a + b", reference)
     assert verdict.score is None
     assert says in verdict.reason

@@ -32,8 +32,8 @@ def reference(program: dict[str, Any]) -> Any:
 @pytest.fixture(scope="module")
 def verdicts() -> dict[str, Verdict]:
     completions = ["```python\n" + "\n".join(program["answer"]) + "\n```" for program in PROGRAMS]
-    judged = CodeTests().judge_all(completions, [reference(program) for program in PROGRAMS])
-    return {program["name"]: verdict for program, verdict in zip(PROGRAMS, judged, strict=True)}
+    scored = CodeTests().judge_all(completions, [reference(program) for program in PROGRAMS])
+    return {program["name"]: verdict for program, verdict in zip(PROGRAMS, scored, strict=True)}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program["name"])

@@ -54,7 +54,7 @@ def test_without_exactly_one_answer_it_is_wrong(completion: str) -> None:
     ],
     ids=str,
 )
-def test_an_unusable_reference_is_unjudged(reference: Any) -> None:
+def test_an_unusable_reference_is_unscored(reference: Any) -> None:
     verdict = Countdown()(RIGHT, reference)
     assert verdict.score is None
     assert verdict.reason

@@ -23,12 +23,12 @@ GOLDS = ["3\\sqrt{13}", "5", "x^2+1", "(1,2]", "\\begin{pmatrix} 1 \\\\ \\sqrt{2
 @pytest.mark.parametrize(
     "gold", [gold if gold == "5" else pytest.param(gold, marks=pytest.mark.slow) for gold in GOLDS]
 )
-def test_no_adversarial_completion_is_paid_or_unjudged(gold):
+def test_no_adversarial_completion_is_paid_or_unscored(gold):
     completions = built_in()
     assert {"nested integrals (boxed)", "a box in the thought"} <= set(completions)
     verdicts = JUDGE.judge_all(list(completions.values()), [gold] * len(completions))
-    judged = dict(zip(completions, verdicts, strict=True))
-    assert {name: verdict for name, verdict in judged.items() if verdict.score != 0} == {}
+    scored = dict(zip(completions, verdicts, strict=True))
+    assert {name: verdict for name, verdict in scored.items() if verdict.score != 0} == {}
 
 
 UNGUARDED = ["9^{9^{9^9}}", "10000000!", "\\binom{10^9}{5\\cdot10^8}", "\\int_0^1 x^x dx", "{" * 16 + "x" + "}" * 16]
@@ -55,7 +55,7 @@ EXPRESSIONS = [*GOLDS, "5x-7y+11z+4=0", "x^5-x^4+x^3-x^2+x-1", "(\\sqrt{2},x)", 
 
 
 @pytest.mark.slow
-def test_no_heap_of_pieces_is_unjudged():
+def test_no_heap_of_pieces_is_unscored():
     draw = random.Random(18)
     answers = ["".join(draw.choices(PIECES, k=draw.randint(1, 7))) for _ in range(300)]
     answers.append("y=\\frac{1}{10}\\left(\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right)x")

@@ -1,4 +1,4 @@
-"""The pairs that no rule was written from: judged as a whole, so that none of them is fitted.
+"""The pairs that no rule was written from: scored as a whole, so that none of them is fitted.
 
 Before the rules for their classes were written, 144 of the 290 right answers of ``fresh_pairs.json`` were refused and
 45 of the 387 wrong ones paid; of ``fresh_prose_and_units_pairs.json`` 20 of 88 and 90 of 193; of the first half of
@@ -32,23 +32,23 @@ MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid a
 }
 
 
-def judged(pairs: list[Pair]) -> set[tuple[str, str]]:
+def scored(pairs: list[Pair]) -> set[tuple[str, str]]:
     return {(pair.gold, pair.completion) for pair in pairs}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", MEASURED)
-def test_fresh_pairs_are_judged_as_measured(file):
+def test_fresh_pairs_are_scored_as_measured(file):
     def ours(completions, golds):
         return [verdict.score for verdict in MathAnswer(workers=1).judge_all(completions, golds)]
 
     right, most_refused, wrong, most_paid = MEASURED[file]
     found = rates(ours, labelled_pairs(HERE / file))
-    assert (found.right, found.wrong, found.unjudged) == (right, wrong, 0)
+    assert (found.right, found.wrong, found.unscored) == (right, wrong, 0)
     assert len(found.false_positives) <= most_paid
     assert len(found.false_negatives) <= most_refused
 
 
 def test_no_fresh_pair_was_learned_from():
-    learned = set().union(*(judged(labelled_pairs(file)) for file in LEARNED))
-    assert all(judged(labelled_pairs(HERE / file)).isdisjoint(learned) for file in MEASURED if file.startswith("fresh"))
+    learned = set().union(*(scored(labelled_pairs(file)) for file in LEARNED))
+    assert all(scored(labelled_pairs(HERE / file)).isdisjoint(learned) for file in MEASURED if file.startswith("fresh"))

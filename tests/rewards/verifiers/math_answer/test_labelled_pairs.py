@@ -1,4 +1,4 @@
-r"""6,886 pairs of a gold and an answer, labelled by mathematics before they were judged.
+r"""6,886 pairs of a gold and an answer, labelled by mathematics before they were scored.
 
 ``right`` says whether the answer is the gold; ``refused`` says why a right one scores 0 all the same. The first 532 lie
 in ``rewards/bench/audit/labelled_math.json``: `evenkeel audit` asks them of anyone's function. The class *second
@@ -24,7 +24,7 @@ value* and *boxes that the text rejects* hold what else was tried at the rules f
 ``learned_real_golds_pairs.json`` is by another author, on golds of real data sets: before it was learned from, 44 of
 255 right answers were refused and none of 260 wrong ones paid.
 ``learned_everyday_pairs.json`` holds answers as models box them, to golds of real data sets and of every form, and what
-was written against the rules made from these two: of 439 right answers 57 were refused when they were first judged, of
+was written against the rules made from these two: of 439 right answers 57 were refused when they were first scored, of
 312 wrong ones 26 were paid; what can be argued about was dropped.
 """
 
@@ -93,7 +93,7 @@ def written(pair: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW_CLASSES else name for name in CLASSES]
 )
-def test_each_pair_is_judged_as_labelled(name):
+def test_each_pair_is_scored_as_labelled(name):
     pairs = [pair for pair in PAIRS if pair["class"] == name]
     verdicts = MathAnswer(workers=1).judge_all([written(pair) for pair in pairs], [pair["gold"] for pair in pairs])
     found = {(pair["gold"], written(pair)): verdict.score for pair, verdict in zip(pairs, verdicts, strict=True)}

@@ -1,6 +1,6 @@
 r"""Answers that a marker states: ``#### 12``, "The final answer is $12$.", "**Answer:** 12".
 
-174 pairs were written before any rule, and half of each kind set aside (``aside``) until the rules stood. Judged first,
+174 pairs were written before any rule, and half of each kind set aside (``aside``) until the rules stood. Scored first,
 1 of the 42 right ones aside was refused ("The answer is therefore 12.") and none of the 45 wrong ones paid; of the
 others 0 of 42 and 1 of 45, which stays (``paid`` says why). ``learned`` were written after the rules, against them;
 so were 58 more (``second``): 4 of their 26 right ones were refused and 1 of 32 wrong ones paid before the mends.
@@ -19,7 +19,7 @@ PAIRS = json.loads((Path(__file__).parent / "marked_pairs.json").read_text(encod
 MARKED = MathAnswer(answer_in="marked", workers=1)
 
 
-def test_each_pair_is_judged_as_labelled():
+def test_each_pair_is_scored_as_labelled():
     verdicts = MARKED.judge_all([pair["completion"] for pair in PAIRS], [pair["gold"] for pair in PAIRS])
     assert [
         (pair, verdict)

@@ -72,7 +72,7 @@ def test_references_are_texts_numbers_or_alternatives(reference, right, wrong):
     ],
     ids=repr,
 )
-def test_an_unusable_reference_is_unjudged_and_says_what_to_do(reference):
+def test_an_unusable_reference_is_unscored_and_says_what_to_do(reference):
     verdict = MathAnswer()(box("5"), reference)
     assert verdict.score is None
     assert any(word in verdict.reason for word in ("remove", "map", "correct"))
@@ -154,7 +154,7 @@ def test_a_costly_exponent_reaches_no_worker_however_it_is_spelled(answer):
     assert verdict.reason.startswith("no algebra is done with it: it holds a")
 
 
-def test_a_judge_that_fails_leaves_its_row_unjudged(monkeypatch):
+def test_a_judge_that_fails_leaves_its_row_unscored(monkeypatch):
     monkeypatch.setattr(
         MathAnswer,
         "_pool",
@@ -173,7 +173,7 @@ FAILING_ANSWERS = [
 
 
 @pytest.mark.parametrize("answer", FAILING_ANSWERS)
-def test_no_answer_makes_itself_unjudged(answer, monkeypatch):
+def test_no_answer_makes_itself_unscored(answer, monkeypatch):
     monkeypatch.setattr("evenkeel.rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
     golds = ["5x - 7y + 11z + 4 = 0", "x^5-x^4+x^3-x^2+x-1", "2\\sqrt{3}", "(\\sqrt{2}, x)"]
     judge = MathAnswer(cpu_seconds=1.0, workers=1)
@@ -197,7 +197,7 @@ def test_an_answer_that_breaks_its_reader_is_wrong(target, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_gold_that_fails_alone_is_unjudged_and_refused_before_training(monkeypatch):
+def test_a_gold_that_fails_alone_is_unscored_and_refused_before_training(monkeypatch):
     monkeypatch.setattr("evenkeel.rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
     gold, judge = "(-8)^{\\frac{999999999}{7}}x", MathAnswer(cpu_seconds=0.5, workers=1)
     verdict = judge(box("x+1"), gold)

@@ -35,7 +35,7 @@ def rows_of(rollout, order):
 
 
 @st.composite
-def rollouts(draw, unjudged=True, lowest=0, highest=8, min_group_size=4):
+def rollouts(draw, unscored=True, lowest=0, highest=8, min_group_size=4):
     """One to three groups of four to six responses over an alphabet of two tokens; rewards in eighths from 0 to 1.
 
     Two reward functions of weights 1 and 1 halve the reward, so that their sum is the reward exactly.
@@ -45,7 +45,7 @@ def rollouts(draw, unjudged=True, lowest=0, highest=8, min_group_size=4):
     reward = st.one_of(
         st.integers(lowest, highest).map(lambda eighths: eighths / 8),
         st.sampled_from([0.0, 1.0]),
-        *([st.just(NAN)] if unjudged else []),
+        *([st.just(NAN)] if unscored else []),
     )
     rewards = torch.tensor(draw(st.lists(reward, min_size=count, max_size=count)))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))

@@ -79,7 +79,7 @@ def test_a_function_that_did_not_judge_a_response_has_no_say():
 
 
 def test_lambda_grpo_by_hand():
-    # Judged lengths 2, 4, 6: mean 4, std 2, z = −1, 0, 1; h = 8/9, 1, 10/9; softmax of h², times 3.
+    # Scored lengths 2, 4, 6: mean 4, std 2, z = −1, 0, 1; h = 8/9, 1, 10/9; softmax of h², times 3.
     powers = [math.exp((8 / 9) ** 2), math.e, math.exp((10 / 9) ** 2)]
     weights = [3 * power / sum(powers) for power in powers]
     result = lambda_grpo(UNEQUAL, 4, torch.tensor([2, 4, 9, 6]), exponent=2.0)

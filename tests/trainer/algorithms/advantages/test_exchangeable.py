@@ -53,7 +53,7 @@ def test_constant_weights_give_grpo_bit_for_bit(weight, rewards):
 
 
 def test_weighted_baseline_by_hand():
-    # k = 1, 1/2, 1/4 and an unjudged row: b = (1·1 + 1/2·0 + 1/4·3) / (7/4) = 1.
+    # k = 1, 1/2, 1/4 and an unscored row: b = (1·1 + 1/2·0 + 1/4·3) / (7/4) = 1.
     # Rewards 1, 0, 3: mean 4/3, squares 1/9 + 16/9 + 25/9 = 14/3, ddof 1: variance 7/3.
     weights = torch.tensor([1.0, 0.5, 100.0, 0.25])
     result = exchangeable(torch.tensor([1.0, 0.0, NAN, 3.0]), 4, sequence_weights=weights)
@@ -74,14 +74,14 @@ def literal_prefix_tree(rewards, group_size, completion_ids):
     result = np.full(completion_ids.shape, np.nan)
     for start in range(0, len(rewards), group_size):
         rows = range(start, start + group_size)
-        judged = [row for row in rows if not rewards[row].isnan()]
+        scored = [row for row in rows if not rewards[row].isnan()]
         members = {}
-        for row in judged:
+        for row in scored:
             for depth in range(completion_ids.shape[1] + 1):
                 members.setdefault(tuple(completion_ids[row, :depth].tolist()), set()).add(row)
-        for row in judged:
+        for row in scored:
             for token in range(completion_ids.shape[1]):
-                if len({rewards[other].item() for other in judged}) < 2:
+                if len({rewards[other].item() for other in scored}) < 2:
                     result[row, token] = 0.0
                     continue
                 prefix = tuple(completion_ids[row, :token].tolist())
@@ -118,16 +118,16 @@ def test_prefix_tree_leaves_masked_responses_out_and_still_cancels():
 def test_weak_token_classes_leave_no_residual(rollout, random):
     rewards, group_size, inputs = rollout["rewards"], rollout["group_size"], rollout
     weights = torch.tensor([random.choice([1 / 3, 1.0, 7.5]) for _ in rewards])
-    always = 2.0  # |corr| < 2: every class that all judged responses contain is weak
+    always = 2.0  # |corr| < 2: every class that all scored responses contain is weak
     advantages = token_class(
         rewards, group_size, inputs["completion_ids"], inputs["mask"], weights, correlation_threshold=always
     )
     contributions = (weights[:, None] * advantages * inputs["mask"]).nan_to_num()
     for start in range(0, len(rewards), group_size):
         group = slice(start, start + group_size)
-        ids, mask, judged = inputs["completion_ids"][group], inputs["mask"][group].bool(), ~rewards[group].isnan()
+        ids, mask, scored = inputs["completion_ids"][group], inputs["mask"][group].bool(), ~rewards[group].isnan()
         for token in (1, 2):
-            if not ((ids == token) & mask).any(1)[judged].all():
+            if not ((ids == token) & mask).any(1)[scored].all():
                 continue
             of_class = contributions[group][(ids == token) & mask]
             assert of_class.sum().abs() <= 1e-5 * of_class.abs().sum() + 1e-6

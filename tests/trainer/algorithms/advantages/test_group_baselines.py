@@ -19,36 +19,36 @@ from tests.trainer.algorithms.advantages.rollouts import NAN, property_test, rol
 mixed_rollouts = rollouts(lowest=-16, highest=24, min_group_size=2)
 
 
-def judged_groups(rewards, group_size):
-    """The judged rewards of each group."""
+def scored_groups(rewards, group_size):
+    """The scored rewards of each group."""
     return [
         [Fraction(reward) for reward in group.tolist() if not math.isnan(reward)] for group in rewards.split(group_size)
     ]
 
 
 def expected(rewards, group_size, advantage_of_reward):
-    """Apply ``advantage_of_reward(reward, judged rewards of its group)`` to each judged reward that is not dead."""
+    """Apply ``advantage_of_reward(reward, scored rewards of its group)`` to each scored reward that is not dead."""
     result = []
-    for group, judged in zip(rewards.split(group_size), judged_groups(rewards, group_size), strict=True):
+    for group, scored in zip(rewards.split(group_size), scored_groups(rewards, group_size), strict=True):
         for reward in group.tolist():
             if math.isnan(reward):
                 result.append(NAN)
-            elif len(set(judged)) == 1:
+            elif len(set(scored)) == 1:
                 result.append(0.0)
             else:
-                result.append(float(advantage_of_reward(Fraction(reward), judged)))
+                result.append(float(advantage_of_reward(Fraction(reward), scored)))
     return torch.tensor(result)
 
 
-def minus_the_others(reward, judged):
-    others = list(judged)
+def minus_the_others(reward, scored):
+    others = list(scored)
     others.remove(reward)
     return reward - statistics.mean(others)
 
 
 FORMULAS = {
-    grpo: lambda reward, judged: float(reward - statistics.mean(judged)) / (statistics.stdev(judged) + 1e-4),
-    dr_grpo: lambda reward, judged: reward - statistics.mean(judged),
+    grpo: lambda reward, scored: float(reward - statistics.mean(scored)) / (statistics.stdev(scored) + 1e-4),
+    dr_grpo: lambda reward, scored: reward - statistics.mean(scored),
     rloo: minus_the_others,
 }
 
@@ -66,10 +66,10 @@ def test_estimators_are_their_formulas_in_exact_fractions(estimator, rollout):
 @given(mixed_rollouts)
 def test_reinforce_pp_whitens_over_the_batch(rollout):
     rewards, group_size = rollout["rewards"], rollout["group_size"]
-    groups = [judged for judged in judged_groups(rewards, group_size) if judged]
-    centred = [reward - statistics.mean(judged) for judged in groups for reward in judged]
+    groups = [scored for scored in scored_groups(rewards, group_size) if scored]
+    centred = [reward - statistics.mean(scored) for scored in groups for reward in scored]
     std = statistics.stdev(centred) if len(centred) > 1 else 1.0
-    exact = expected(rewards, group_size, lambda reward, judged: float(reward - statistics.mean(judged)) / (std + 1e-8))
+    exact = expected(rewards, group_size, lambda reward, scored: float(reward - statistics.mean(scored)) / (std + 1e-8))
     torch.testing.assert_close(reinforce_pp(rewards, group_size), exact, equal_nan=True, rtol=1e-5, atol=1e-6)
 
 

@@ -34,7 +34,7 @@ def test_golden_numbers_of_one_right_one_repairable_and_two_hopeless_answers():
     assert torch.equal(capped[[0, 2, 3]], shaped[[0, 2, 3]])
 
 
-def test_an_all_wrong_group_is_judged_by_the_shaped_reward():
+def test_an_all_wrong_group_is_scored_by_the_shaped_reward():
     # R' = (0, .6, 0, 0): mean .15, squares 3·.0225 + .2025 = .27, std √(.27/3) = .3, so −.15/.3001 and .45/.3001
     varied = advantages(column(0, 0, 0, 0), column(0, 1, 0, 0), cap_failed=False)
     torch.testing.assert_close(varied[:, 0], column(-0.49983, 1.49950, -0.49983, -0.49983), rtol=0, atol=1e-5)
@@ -73,10 +73,10 @@ def test_every_right_answer_stays_above_every_repairable_and_these_above_every_h
         assert not (shaped[(correct == 0) & (repair > 0)] > 0).any()
 
 
-def test_what_nobody_judged_leaves_finite_advantages():
+def test_what_nobody_scored_leaves_finite_advantages():
     shaped = ibpo(column(1, 0, 0, NAN), 4, column(1, 0, NAN, NAN), column(0, NAN, 1, 1), torch.ones(4, 2))
     assert shaped.isnan().any(1).tolist() == [False, False, False, True]
-    without = grpo(column(1, 0, 0, NAN), 4)  # an unjudged repair, and a repair of an unjudged answer, count as none
+    without = grpo(column(1, 0, 0, NAN), 4)  # an unscored repair, and a repair of an unscored answer, count as none
     assert torch.equal(shaped[:3, 0], without[:3])
 
 

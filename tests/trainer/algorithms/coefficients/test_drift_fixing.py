@@ -16,18 +16,18 @@ forms = st.sampled_from(["product", "geometric"])
 normalizations = st.sampled_from(["none", "inside"])
 GROUPS = torch.tensor([3, 3, 3, 3, 1, 1, 1, 1])
 MASK = (torch.arange(5) < torch.tensor([5, 2, 4, 1, 3, 5, 5, 2])[:, None]).long()
-JUDGED = torch.ones(8, dtype=torch.bool)
+SCORED = torch.ones(8, dtype=torch.bool)
 
 
-def of_weights(coefficient, weights, advantages, judged=None, lengths=None, **options):
+def of_weights(coefficient, weights, advantages, scored=None, lengths=None, **options):
     """The coefficient of one group whose trajectories have these products of ratios; one token each by default."""
     weights, advantages = torch.tensor(weights), torch.tensor(advantages)
     lengths = torch.ones(len(weights)) if lengths is None else torch.tensor(lengths)
     mask = (torch.arange(int(lengths.max())) < lengths[:, None]).long()
     log_ratio = (weights.log() / lengths)[:, None].expand(mask.shape)
-    judged = torch.ones(len(weights), dtype=torch.bool) if judged is None else torch.tensor(judged)
+    scored = torch.ones(len(weights), dtype=torch.bool) if scored is None else torch.tensor(scored)
     groups = torch.zeros(len(weights), dtype=torch.long)
-    return coefficient(log_ratio, advantages[:, None].expand(mask.shape), mask, groups, judged, **options)
+    return coefficient(log_ratio, advantages[:, None].expand(mask.shape), mask, groups, scored, **options)
 
 
 def centred(rewards):
@@ -43,10 +43,10 @@ def test_the_papers_two_transforms_by_hand():
 
 
 @BOTH
-def test_groups_without_signal_and_unjudged_rows_keep_their_ratio(coefficient):
+def test_groups_without_signal_and_unscored_rows_keep_their_ratio(coefficient):
     dead = of_weights(coefficient, [2.0, 1.0, 0.5], [0.0, 0.0, 0.0])
     torch.testing.assert_close(dead, torch.tensor([[2.0], [1.0], [0.5]]))
-    partly = of_weights(coefficient, [2.0, 0.01, 4.0], [1.0, 0.0, -1.0], judged=[True, False, True])
+    partly = of_weights(coefficient, [2.0, 0.01, 4.0], [1.0, 0.0, -1.0], scored=[True, False, True])
     expected = {dfpo_min_replace: [2.0, 0.01, 2.0], dfpo_orthogonal: [3.0, 0.01, 3.0]}[coefficient]
     torch.testing.assert_close(partly.squeeze(1), torch.tensor(expected))
 
@@ -54,8 +54,8 @@ def test_groups_without_signal_and_unjudged_rows_keep_their_ratio(coefficient):
 @BOTH
 def test_a_truncated_response_that_no_loss_counts_is_left_out(coefficient):
     log_ratio, advantages = torch.tensor([[0.7], [-5.0], [0.1]]), torch.tensor([[1.0], [3.0], [-1.0]])
-    mask, groups, judged = torch.tensor([[1], [0], [1]]), torch.zeros(3, dtype=torch.long), JUDGED[:3]
-    result = coefficient(log_ratio, advantages, mask, groups, judged).squeeze(1)
+    mask, groups, scored = torch.tensor([[1], [0], [1]]), torch.zeros(3, dtype=torch.long), SCORED[:3]
+    result = coefficient(log_ratio, advantages, mask, groups, scored).squeeze(1)
     assert (result[[0, 2]] * advantages[[0, 2], 0]).sum().abs() < 1e-6
     assert result[[0, 2]].min() > 1  # the row without tokens, whose ratio is 1, did not become the minimum
 
@@ -64,7 +64,7 @@ def cancels(log_ratio, rewards, form, normalization):
     advantages = centred(rewards)
     for coefficient in (dfpo_min_replace, dfpo_orthogonal):
         options = {"weight": form, "length_normalization": normalization}
-        result = coefficient(log_ratio, advantages, MASK, GROUPS, JUDGED, **options)
+        result = coefficient(log_ratio, advantages, MASK, GROUPS, SCORED, **options)
         terms = (result * advantages[:, :1]).view(2, 4)
         assert (terms.sum(1).abs() <= 2e-6 * terms.abs().sum(1) + 1e-9).all()
         assert not result.requires_grad

@@ -42,7 +42,7 @@ def call(coefficient, logps, old_logps, advantages, mask=None, **options):
         "advantages": advantages[:, None].expand(logps.shape),
         "mask": torch.ones_like(logps, dtype=torch.long) if mask is None else mask,
         "groups": torch.arange(rows) // 2,
-        "judged": torch.ones(rows, dtype=torch.bool),
+        "scored": torch.ones(rows, dtype=torch.bool),
     }
     return coefficient(
         **{name: signals[name] for name in inspect.signature(coefficient).parameters if name in signals}, **options

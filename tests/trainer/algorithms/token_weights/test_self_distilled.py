@@ -57,7 +57,7 @@ def test_sdpo_in_a_mixture_with_grpo_credits_dead_groups_too():
     group = update.advantages(build_strategies("grpo"), signals, "in a test")
     evidence = (signals["teacher_logps"] - signals["old_logps"]) * signals["mask"]
     expected = (group[:, None] + evidence) / 2
-    expected[3] = 0.0  # unjudged
+    expected[3] = 0.0  # unscored
     torch.testing.assert_close(found, expected)
     assert (found[4:] != 0).any()
 

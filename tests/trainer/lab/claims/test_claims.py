@@ -56,7 +56,7 @@ def test_an_answer_has_intervals_cost_and_certificate(folder: Path, capsys: pyte
     assert main([str(folder / "order.yaml"), "--no-run"]) == 0
     said = capsys.readouterr().out
     assert "Supported: Lopti helps. (arXiv 2505.12929)" in said
-    assert "5 seeds × 59 items of test" in said  # one was judged by nobody
+    assert "5 seeds × 59 items of test" in said  # one was scored by nobody
     found = certified(folder)
     assert (found["answer"], found["cost"]["cells"]) == ("supported", 15)
     assert found["cost"]["core_hours"] == pytest.approx(15 * 90 / 3600)

@@ -83,7 +83,7 @@ def test_the_gradient_is_the_trainers(model: Any, tiny_model: Path, tmp_path: Pa
         "advantages": advantages,
         "num_items_in_batch": batch.mask.sum(),
         "groups": torch.arange(8) // 4,
-        "judged": torch.ones(8, dtype=torch.bool),
+        "scored": torch.ones(8, dtype=torch.bool),
         "shared_prefix": torch.zeros(8, dtype=torch.long),
     }
     trainer._compute_loss(trainer.model, inputs).backward()

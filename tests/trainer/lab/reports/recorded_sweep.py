@@ -115,22 +115,22 @@ def record_run(
 
 
 def _record(item: int, correct: bool, rng: np.random.Generator) -> dict[str, Any]:
-    unjudged = item == 7
+    unscored = item == 7
     return {
         "item": item,
         "sample": 0,
         "greedy": False,
         "group": str(3 + item % 2),
-        "correct": None if unjudged else correct,
+        "correct": None if unscored else correct,
         "answer": "6 * 7" if correct else None,
-        "reward": None if unjudged else float(correct),
+        "reward": None if unscored else float(correct),
         "num_tokens": int(rng.integers(10, 60)) + 30 * (not correct),
         "truncated": not correct and item % 5 == 0,
         "prompt": f"Make {item + 3} from 1, 2 and 3.",
         "completion": HOSTILE if item < 3 else f"1 + 2 = {item}",
         "reference": json.dumps({"numbers": [1, 2, 3], "target": item + 3}),
-        "countdown/score": None if unjudged else float(correct),
-        "format/score": None if unjudged else float(item % 4 > 0),
+        "countdown/score": None if unscored else float(correct),
+        "format/score": None if unscored else float(item % 4 > 0),
         "countdown/answer": None,
         "countdown/reason": "it equals the target" if correct else "it equals <another> number",
     }

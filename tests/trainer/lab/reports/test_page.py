@@ -60,4 +60,4 @@ def test_a_single_run_gives_no_verdict(tmp_path: Path):
     assert "one seed gives no verdict" in page
     assert "Differences from the baseline" not in page
     assert "optimizer step" in page
-    assert {group.title.split()[0] for group in report.samples} == {"Right", "Wrong", "Unjudged"}
+    assert {group.title.split()[0] for group in report.samples} == {"Right", "Wrong", "Unscored"}

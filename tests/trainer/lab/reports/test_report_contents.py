@@ -37,7 +37,7 @@ def test_verdicts_follow_from_what_was_planted(report: Report):
 
 
 def test_differences_are_those_of_the_files(sweep: Path, report: Report):
-    """By hand from the parquet files: mean over the seeds and over the items that were judged."""
+    """By hand from the parquet files: mean over the seeds and over the items that were scored."""
     runs = read_runs(sweep).by_variant
     lopti, grpo = (final_accuracies(list(runs[name].values()), "test") for name in ("lopti", "grpo"))
     assert grpo.shape == (5, 60)
@@ -62,7 +62,7 @@ def test_passes_over_one_rollout_batch_are_averaged():
 def test_the_audit_counts_what_the_files_hold(sweep: Path, report: Report):
     audit = report.audits["grpo"]
     assert audit.completions == 300
-    assert audit.frac_unjudged == pytest.approx(1 / 60)
+    assert audit.frac_unscored == pytest.approx(1 / 60)
     assert audit.reasons[0][0] == "it equals <another> number"
 
 
@@ -94,7 +94,7 @@ def test_what_should_have_been_equal_and_was_not_is_said(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_run_without_a_judged_answer_is_left_out_and_named(tmp_path: Path):
+def test_a_run_without_a_scored_answer_is_left_out_and_named(tmp_path: Path):
     sweep = record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, seeds=(0, 1, 2, 3))
     file = sweep / "ar-s1/run/evaluations/test/step-000020.parquet"
     rows = [{**row, "correct": None} for row in _rows(file)]
@@ -103,11 +103,11 @@ def test_a_run_without_a_judged_answer_is_left_out_and_named(tmp_path: Path):
     assert report.main.contrast_of("ar").seeds == [0, 2, 3]
     assert report.main.contrast_of("ar").verdict.outcome == "better"
     assert any("ar with seed 1" in note for note in report.notes)
-    assert report.audits["ar"].frac_unjudged == pytest.approx((60 + 3) / 240)  # the audit shows it
+    assert report.audits["ar"].frac_unscored == pytest.approx((60 + 3) / 240)  # the audit shows it
 
 
 @pytest.mark.filterwarnings("error")
-def test_runs_judged_on_other_items_are_refused_in_words(tmp_path: Path):
+def test_runs_scored_on_other_items_are_refused_in_words(tmp_path: Path):
     sweep = record_sweep(tmp_path / "sweep", seeds=(0, 1))
     for half, cell in enumerate(("ar-s0", "ar-s1")):
         file = sweep / cell / "run/evaluations/test/step-000020.parquet"

@@ -42,7 +42,7 @@ def _row(random: Any, number: int, row: int, scored: bool, hostile: bool) -> dic
     ids = random.integers(5, 24, size=int(random.integers(3, 9))).tolist()
     right = bool(random.random() < 0.4)
     reward = float(right)
-    unjudged = row % 31 == 30
+    unscored = row % 31 == 30
     text = HOSTILE if hostile and row == 3 else " ".join(map(str, ids))
     return {
         "batch": number,
@@ -57,13 +57,13 @@ def _row(random: Any, number: int, row: int, scored: bool, hostile: bool) -> dic
         "num_tokens": len(ids),
         "truncated": len(ids) == 8,
         "mask": [True, False] + [True] * (len(ids) - 2) if row % GROUP == 7 else None,  # a tool wrote the second
-        "correct": None if unjudged else right,
-        "rewards/countdown": None if unjudged else reward,
-        "reward": None if unjudged else reward,
+        "correct": None if unscored else right,
+        "rewards/countdown": None if unscored else reward,
+        "reward": None if unscored else reward,
         "countdown/answer": HOSTILE if hostile else "5",
         "countdown/reason": "equals 5" if right else "not 5",
         "others": None,
-        "advantage": 0.0 if unjudged else reward - 0.5,
+        "advantage": 0.0 if unscored else reward - 0.5,
         "advantages": None,
         "old_logps": np.log(random.uniform(0.05, 1, size=len(ids))).tolist() if scored else None,
         "entropies": random.uniform(0, 2, size=len(ids)).tolist() if scored else None,

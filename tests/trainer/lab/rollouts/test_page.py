@@ -38,7 +38,7 @@ def test_the_page_holds_what_was_recorded_and_no_markup_of_a_policy(page: Path):
     rows = {row["row"]: row for row in recorded.to_pylist()}
     shown = groups[0]["rollouts"][0]
     row = rows[shown["row"]]
-    assert shown["verdict"] == {True: "right", False: "wrong", None: "unjudged"}[row["correct"]]
+    assert shown["verdict"] == {True: "right", False: "wrong", None: "unscored"}[row["correct"]]
     assert (shown["reward"], shown["length"], shown["left_out"]) == (row["reward"], row["num_tokens"], 0)
     assert len(shown["probs"]) == len(shown["pieces"]) == len(shown["weighed"]) == row["num_tokens"]
     assert [rollout["counted"] and rollout["counted"][:3] for rollout in groups[0]["rollouts"]] == [

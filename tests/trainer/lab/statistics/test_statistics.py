@@ -52,11 +52,11 @@ def test_mean_squares_are_those_of_the_two_way_analysis_of_variance():
     assert item_variance == pytest.approx((6 - 2) / 6)
 
 
-def test_an_item_that_one_seed_was_not_judged_on_is_left_out_for_all():
+def test_an_item_that_one_seed_was_not_scored_on_is_left_out_for_all():
     table = [[1.0, 0.0, math.nan], [1.0, 1.0, 0.0]]
     assert statistics.mean_estimate(table).value == pytest.approx(0.75)
     assert statistics.mean_estimate(table).num_items == 2
-    with pytest.raises(statistics.StatisticsError, match="no item that every seed was judged on"):
+    with pytest.raises(statistics.StatisticsError, match="no item that every seed was scored on"):
         statistics.mean_estimate([[math.nan, 1.0], [0.0, math.nan]])
 
 

@@ -41,7 +41,7 @@ def logs(key: str, pattern: str) -> bool:
     return re.fullmatch(re.sub(r"<\w+>", "[^/]+", words), key) is not None
 
 
-def judged(prompts: list[Any], completions: list[Any], log_extra: Any, log_metric: Any, **_: Any) -> list[float | None]:
+def scored(prompts: list[Any], completions: list[Any], log_extra: Any, log_metric: Any, **_: Any) -> list[float | None]:
     """By a verifier: right where the last character is a digit, wrong where c is in the prompt, right where a is."""
     asked = [prompt[-1]["content"] for prompt in prompts]
     texts = [completion[0]["content"].strip()[-1:] or "nothing" for completion in completions]
@@ -49,7 +49,7 @@ def judged(prompts: list[Any], completions: list[Any], log_extra: Any, log_metri
         "c" not in question and ("a" in question or text.isdigit()) for question, text in zip(asked, texts, strict=True)
     ]
     references = [text if is_right else "no" for text, is_right in zip(texts, right, strict=True)]
-    reward = RewardFunction(build_verifier("exact_match"), "judged")
+    reward = RewardFunction(build_verifier("exact_match"), "scored")
     return reward(prompts=asked, completions=texts, reference=references, log_extra=log_extra, log_metric=log_metric)
 
 
@@ -85,7 +85,7 @@ def trained(
     found = {}
 
     def run(case: str, strategies: dict[str, Any], trainer_class: Any = RLVRTrainer, **settings: Any) -> Any:
-        defaults = {"model": served.model, "reward": judged, "max_steps": 1}
+        defaults = {"model": served.model, "reward": scored, "max_steps": 1}
         trainer = train(trainer_class, output_dir=folder / case, strategies=strategies, **{**defaults, **settings})
         found[case] = {key for entry in trainer.state.log_history for key in named(entry)}
         return trainer

@@ -19,7 +19,7 @@ REWARDS = [
     ),
     mistake(
         "form decides what is right",
-        "form-judged-first",
+        "form-scored-first",
         f"rewards=[{FORM}, {{verifier: exact_match}}]",
         severity="warning",
     ),

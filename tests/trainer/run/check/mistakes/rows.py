@@ -39,7 +39,7 @@ ROWS = [
     ),
     mistake("a task that no reward judges", "task-without-reward", "data.train.task=maths", "rewards.0.task=math"),
     mistake(
-        "held-out rows that cannot be judged",
+        "held-out rows that cannot be scored",
         "unusable-reference",
         "data.test.path=data/null_reference.jsonl",
         says="data.test",
