@@ -228,9 +228,9 @@ GOLDEN = (
 )
 GATES = [
     Gate(
-        "parity_fast",
+        "parity",
         "default strategies train the weights of stock TRL, bit for bit",
-        passing("-m", "not slow and not gpu", f"{STEP}/test_parity.py", seconds=20 * MINUTE),
+        passing(f"{STEP}/test_parity.py", seconds=20 * MINUTE),
         TESTS,
         fast=True,
     ),
@@ -272,12 +272,6 @@ GATES = [
         passing("-m", "not slow and not gpu", *GOLDEN, seconds=20 * MINUTE),
         TESTS,
         fast=True,
-    ),
-    Gate(
-        "parity_slow",
-        "the same under every combination of loss type, beta, accumulation, iterations and reward",
-        passing("-m", "slow or not slow", f"{STEP}/test_parity.py", seconds=60 * MINUTE),
-        TESTS,
     ),
     Gate(
         "equality",
