@@ -9,8 +9,8 @@ Each finding has its numbers and the settings to turn; docs/doctor.md has every 
 
 Exit status: 0 nothing found, 1 findings, 2 refused: no log that can be read.
 
---json prints one object: ``path``, ``lines``, ``first_step``, ``last_step``, ``ok``, ``findings``, ``not_asked`` and
-``damaged`` (places of the file that hold no numbers).
+--json prints one object: ``path``, ``lines``, ``first_step``, ``last_step``, ``ok``, ``findings``, ``not_logged``
+(metrics that rules read) and ``damaged`` (places of the file that hold no numbers).
 """
 
 import argparse
@@ -21,7 +21,7 @@ from typing import get_args
 
 from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.lab.doctor.readers import Record, read
-from evenkeel.trainer.lab.doctor.rules import SYMPTOMS, Examination, Severity
+from evenkeel.trainer.lab.doctor.rules import Examination, Severity
 
 
 @refused_in_words
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def text_report(record: Record, examination: Examination) -> str:
-    """The findings, the worst first; what could not be asked; a last line that counts."""
+    """The findings, the worst first; what is not logged; a last line that counts."""
     steps = [step for step, _ in record.lines]
     lines = [f"{record.path}: {len(steps)} lines, steps {steps[0]} to {steps[-1]}."]
     lines += [f"Left out: {place}." for place in record.damaged]
@@ -53,11 +53,11 @@ def text_report(record: Record, examination: Examination) -> str:
         when = f"step {found.first_step}" + (f" to {found.last_step}" if found.last_step > found.first_step else "")
         lines += ["", f"{found.rule.severity}: {found.rule.name}, {when}"]
         lines += [_indented(found.text), _indented(found.advice)]
-    if unasked := examination.unasked:
-        lines += ["", "Not asked:", *(_indented(f"{name}: {why}") for name, why in unasked.items())]
+    if examination.not_logged:
+        lines += ["", f"Not logged: {', '.join(examination.not_logged)}."]
     counts = [sum(found.rule.severity == severity for found in findings) for severity in severities]
     counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, severities, strict=True))
-    return "\n".join([*lines, "", f"{counted}; {len(SYMPTOMS) - len(unasked)} of {len(SYMPTOMS)} rules asked."])
+    return "\n".join([*lines, "", f"{counted}."])
 
 
 def json_report(record: Record, examination: Examination) -> str:
@@ -70,7 +70,7 @@ def json_report(record: Record, examination: Examination) -> str:
         "last_step": steps[-1],
         "ok": not examination.findings,
         "findings": [found.as_dict() for found in examination.findings.values()],
-        "not_asked": examination.unasked,
+        "not_logged": examination.not_logged,
         "damaged": record.damaged,
     }
     return json.dumps(report, indent=2, ensure_ascii=False)

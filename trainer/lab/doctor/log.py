@@ -8,10 +8,7 @@ from typing import Any
 
 NAMES: dict[str, tuple[str, ...]] = {
     "reward": ("reward", "critic/score/mean"),
-    "reward_std": ("reward_std",),
     "dead_groups": ("frac_reward_zero_std", "groups/frac_dead"),
-    "all_right": ("groups/frac_all_correct",),
-    "all_wrong": ("groups/frac_all_wrong",),
     "truncated": ("completions/clipped_ratio", "response_length/clip_ratio"),
     "length": ("completions/mean_length", "response_length/mean"),
     "entropy": ("entropy", "actor/entropy", "actor/entropy_loss"),
@@ -19,12 +16,11 @@ NAMES: dict[str, tuple[str, ...]] = {
     "learning_rate": ("learning_rate", "actor/lr"),
     "gradient_norm": ("grad_norm", "actor/grad_norm"),
     "loss": ("loss", "actor/pg_loss"),
-    "clipped": ("clip_ratio/region_mean", "clip_ratio", "actor/pg_clipfrac"),
 }
 """Our name → the names under which TRL (and this project) and verl log it; the first that is there counts.
 
-``truncated``: the share of completions that reached the token limit. ``clipped``: the share of tokens whose importance
-ratio was clipped, which have no gradient. ``dead_groups``: the share of groups whose rewards are all equal."""
+``truncated``: the share of completions that reached the token limit. ``dead_groups``: the share of groups whose rewards
+are all equal."""
 
 HELD_OUT = (
     re.compile(r"eval[_/][^/]+/(avg@\d+|greedy)"),

@@ -22,8 +22,6 @@ class Symptom:
     """A sign in a log that something is wrong: not a rule on settings, which `evenkeel.errors.Rule` is.
 
     Attributes:
-        needs: the metric without which it cannot be asked, under the names of `NAMES`.
-        lines: how many numbers of that metric it waits for.
         change: what to change, a sentence.
         settings: to turn, as a run file names them; those under ``trl.`` are TRL's.
         found: the function.
@@ -31,19 +29,9 @@ class Symptom:
 
     name: str
     severity: Severity
-    needs: str
-    lines: int
     change: str
     settings: str
     found: Callable[[Log], str | None]
-
-    def unasked(self, log: Log) -> str | None:
-        """Why it could not be asked of ``log``; ``None``: it was."""
-        logged = len(log.values.get(self.needs, ()))
-        if not logged:
-            names = NAMES.get(self.needs, ("eval_reward", "eval/<data set>/avg@k"))
-            return f"nothing of {' or '.join(names)} is logged"
-        return None if logged >= self.lines else f"it needs {self.lines} numbers of {self.needs}; {logged} are logged"
 
 
 @dataclass(frozen=True)
@@ -101,10 +89,9 @@ class Examination:
         return self
 
     @property
-    def unasked(self) -> dict[str, str]:
-        """Name of each rule that could not be asked → why."""
-        why = {rule.name: rule.unasked(self.log) for rule in SYMPTOMS}
-        return {name: reason for name, reason in why.items() if reason is not None}
+    def not_logged(self) -> list[str]:
+        """Metrics that rules read, and of which the log has no number."""
+        return [name for name in (*NAMES, "held_out") if not self.log.values.get(name)]
 
 
 SYMPTOMS: list[Symptom] = []
@@ -123,8 +110,6 @@ def symptom(severity: Severity, **fields: Any) -> Callable[[Callable[[Log], str 
 
 @symptom(
     "error",
-    needs="learning_rate",
-    lines=3,
     change="Write a learning rate above 0, or a longer schedule.",
     settings="trl.learning_rate, trl.lr_scheduler_type, trl.warmup_steps, trl.max_steps",
 )
@@ -135,8 +120,6 @@ def learning_rate_zero(log: Log) -> str | None:
 
 @symptom(
     "error",
-    needs="gradient_norm",
-    lines=1,
     change="Train in bfloat16, clip the gradient, lower the learning rate.",
     settings="stopping.skip_faults, trl.max_grad_norm, trl.learning_rate, trl.bf16",
 )
@@ -148,25 +131,6 @@ def not_finite(log: Log) -> str | None:
 
 @symptom(
     "error",
-    needs="truncated",
-    lines=3,
-    change="Allow longer completions; check that the policy writes its end-of-text token.",
-    settings="trl.max_completion_length",
-)
-def truncated_and_wrong(log: Log) -> str | None:
-    truncated, rewards = log.last("truncated", 3), log.last("reward", 3)
-    wrong, spread = log.last("all_wrong", 3), log.last("reward_std", 3)
-    if not (truncated and rewards) or mean(truncated) < 0.9:
-        return None
-    unrewarded = max(rewards) <= 0 or (bool(spread) and not any(spread))
-    none_right = min(wrong) >= 0.98 if wrong else unrewarded
-    return f"{mean(truncated):.0%} of the completions were truncated and none was right." if none_right else None
-
-
-@symptom(
-    "error",
-    needs="gradient_norm",
-    lines=WINDOW,
     change="Look at equal rewards, masks, token weights and clipping.",
     settings="algorithm.prompt_sampler, trl.num_generations, trl.epsilon, trl.mask_truncated_completions",
 )
@@ -180,8 +144,6 @@ def nothing_trained(log: Log) -> str | None:
 
 @symptom(
     "warning",
-    needs="dead_groups",
-    lines=WINDOW,
     change="Generate more completions a prompt, or choose prompts that are solved sometimes.",
     settings="algorithm.prompt_sampler: dynamic, trl.num_generations, trl.temperature",
 )
@@ -194,9 +156,7 @@ def dead_groups(log: Log) -> str | None:
 
 @symptom(
     "warning",
-    needs="truncated",
-    lines=WINDOW,
-    change="Allow longer completions, or mask those that were truncated.",
+    change="Allow longer completions, or mask those that were truncated; check that the policy ends its text.",
     settings="trl.max_completion_length, trl.mask_truncated_completions",
 )
 def truncated(log: Log) -> str | None:
@@ -206,8 +166,6 @@ def truncated(log: Log) -> str | None:
 
 @symptom(
     "warning",
-    needs="entropy",
-    lines=2 * WINDOW,
     change="Raise the upper clip, weight down the tokens that spend entropy, or sample warmer.",
     settings="algorithm.token_weight: clip_cov, trl.epsilon_high, trl.entropy_coef, trl.temperature, trl.learning_rate",
 )
@@ -220,8 +178,6 @@ def entropy_collapse(log: Log) -> str | None:
 
 @symptom(
     "warning",
-    needs="held_out",
-    lines=3,
     change="Read the completions that earn the reward; add prompts, tighten the verifier, stay near the reference.",
     settings="rewards, data.train, evaluation.every_steps, trl.beta, trl.num_train_epochs, trl.reward_weights",
 )
@@ -241,8 +197,6 @@ def held_out_stands_still(log: Log) -> str | None:
 
 @symptom(
     "warning",
-    needs="kl",
-    lines=WINDOW,
     change="Lower the learning rate, raise beta, or synchronize the reference.",
     settings="trl.beta, trl.learning_rate, trl.sync_ref_model, trl.max_grad_norm",
 )
@@ -255,8 +209,6 @@ def kl_runaway(log: Log) -> str | None:
 
 @symptom(
     "warning",
-    needs="length",
-    lines=2 * WINDOW,
     change="Use a loss that does not divide by each length; read the long answers.",
     settings="algorithm.advantage: dr_grpo, trl.loss_type, trl.mask_truncated_completions, trl.max_completion_length",
 )
@@ -272,18 +224,6 @@ def lengths_drifting(log: Log) -> str | None:
         f"The mean length went from {median(lengths):.4g} to {last:.4g} tokens while the reward went from "
         f"{mean(rewards):.3g} to {mean(newest):.3g}."
     )
-
-
-@symptom(
-    "note",
-    needs="clipped",
-    lines=WINDOW,
-    change="Take fewer optimizer steps a rollout batch, a lower learning rate or a wider clip.",
-    settings="algorithm.sequences_per_update, trl.epsilon, trl.epsilon_high, trl.num_iterations, trl.learning_rate",
-)
-def clip_fraction(log: Log) -> str | None:
-    shares = log.last("clipped", WINDOW)
-    return f"{mean(shares):.0%} of the tokens were clipped." if shares and mean(shares) >= 0.75 else None
 
 
 def _reward_scale(rewards: list[float]) -> float:

@@ -24,8 +24,8 @@ def no_rewards(completions: list[Any], **_: Any) -> list[float]:
 PLANTED: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "learning rate 0": ({"learning_rate": 0.0, "max_steps": 4}, {"learning-rate-zero": 3}),
     "two tokens an answer": (
-        {"max_completion_length": 2, "reward": no_rewards, "max_steps": 4},
-        {"truncated-and-wrong": 3},
+        {"max_completion_length": 2, "reward": no_rewards, "max_steps": 6},
+        {"truncated": 5, "nothing-trained": 5},
     ),
     "all rewards equal": ({"reward": equal_rewards, "max_steps": 6}, {"nothing-trained": 5, "dead-groups": 5}),
 }
