@@ -141,7 +141,7 @@ def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path
     wait_until(lambda: trained_steps(cell), first)
     status, output = start(*run, WAIT_WHILE=str(wait_while)).finished()
     assert status == 2
-    assert "Another process runs the sweep" in output
+    assert "is locked by process" in output
     first.process.kill()
     first.process.wait()
     assert cell.is_running()  # the cell outlives the sweep

@@ -29,7 +29,8 @@ def environments_of(config: RunConfig) -> Environments:
             is asked for and is not there; one for a task that no row has.
     """
     given = config.environment
-    if given is None and not config.tools:
+    is_asked = any(part_name(reward.verifier) == "environment" for reward in config.rewards)
+    if given is None and not config.tools and not is_asked:
         return {}
     parts: dict[str | None, Any] = {None: given}
     if is_by_task(given):
@@ -41,15 +42,13 @@ def environments_of(config: RunConfig) -> Environments:
             what = f"environment names the task {away[0]!r}, and no source of data has it (tasks there: {there})."
             raise PartError(what, code="environment-of-no-task")
     found = {task: build_environment(part, config.tools) for task, part in parts.items()}
-    is_asked = any(part_name(reward.verifier) == "environment" for reward in config.rewards)
     for kind in found.values():
         if has_reward(kind) and not is_asked:
             what = f"environment {kind.__name__} has a reward of its own, and no reward of the run asks for it."
             instead = "Write `rewards: [{verifier: environment}]`."
             raise PartError(f"{what} {instead}", code="environment-reward-not-asked")
-    if given is not None and is_asked and not any(map(has_reward, found.values())):
-        names = ", ".join(kind.__name__ for task, kind in found.items() if task != OTHER_TASKS)
-        what = f"rewards names the environment, and {names} has no get_reward."
+    if is_asked and not any(map(has_reward, found.values())):
+        what = "rewards names the environment, and the run has none with get_reward. Write `environment: …`."
         raise PartError(what, code="environment-without-reward")
     return found
 

@@ -69,7 +69,8 @@ def errors(folder: Path, **changes: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"environment": "python_tool"}, "has no get_reward"),
+        ({"environment": "python_tool"}, "the run has none with get_reward"),
+        ({"environment": None}, "the run has none with get_reward"),
         (
             {"rewards": [{"verifier": "exact_match"}]},
             "Guessing has a reward of its own, and no reward of the run asks for it",

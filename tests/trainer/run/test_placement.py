@@ -110,7 +110,7 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(co
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     with subprocess.Popen(command, **pipes) as holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(Refusal, match=f"process {holder.pid} on .*, which trains there"):
+        with pytest.raises(Refusal, match=f"process {holder.pid} on .*, which works there"):
             placed(config, resume)
         holder.kill()
     assert placed(config, resume).checkpoint == run / "checkpoint-2"

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.run.config import Columns, Source
+from evenkeel.trainer.run.config import Source
 from evenkeel.trainer.run.data import load_rows
 from evenkeel.trainer.run.data.conversations import ROLES, conversations
 from tests.trainer.run.prompt_forms import CONVERTED, REFUSED
@@ -43,13 +42,6 @@ def test_any_value_becomes_messages_or_is_refused(value: Any) -> None:
     except Refusal:
         return
     assert all(message["role"] in ROLES and isinstance(message["content"], str) for message in messages)
-
-
-def test_one_column_is_not_both_prompt_and_reference() -> None:
-    with pytest.raises(ValidationError, match=r"shown the answer.*\{problem: question\}"):
-        Columns.model_validate({"prompt": "question", "reference": "question"})
-    Columns.model_validate({"prompt": "question", "reference": {"problem": "question"}})
-    Columns.model_validate({"prompt": "{question} Your program must pass {tests}", "reference": "tests"})
 
 
 def test_two_columns_that_hold_the_same_are_refused() -> None:

@@ -9,7 +9,6 @@ from evenkeel.errors import Problem, Refusal, suggest
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.schema import Sweep
-from evenkeel.trainer.run.config.file_kinds import check_kind
 from evenkeel.trainer.run.config.loading import local_path
 from evenkeel.trainer.run.config.section import Name, Section, Text
 from evenkeel.trainer.run.config.wording import problems_of
@@ -44,7 +43,6 @@ def load_claim(path: Path) -> tuple[Claim, Path]:
         Refusal: everything that is wrong with the claim's own keys, each with its line.
     """
     tree = read_file(path)
-    check_kind(tree, "claim")
     data = tree.plain()
     data.setdefault("name", path.stem)
     try:

@@ -12,7 +12,6 @@ from evenkeel.trainer.lab.sweeps.cells import Cell
 from evenkeel.trainer.lab.sweeps.consistency import inconsistencies
 from evenkeel.trainer.lab.sweeps.schema import SlurmSweep, Sweep
 from evenkeel.trainer.run.branch import checkpoint_at
-from evenkeel.trainer.run.config.file_kinds import check_kind
 from evenkeel.trainer.run.config.layers import extended
 from evenkeel.trainer.run.config.loading import local_path
 from evenkeel.trainer.run.config.problems import config_error
@@ -38,9 +37,7 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
         Refusal: everything that is wrong, each with its line.
     """
     path = Path(path)
-    tree = read_file(path)
-    check_kind(tree, "sweep")
-    tree = extended(tree)
+    tree = extended(read_file(path))
     model = _KINDS[_kind(tree)]
     data = tree.plain()
     data.setdefault("name", path.stem)

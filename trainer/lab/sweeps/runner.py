@@ -15,21 +15,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.queues import Queue, SchedulerError
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, next_attempt
 from evenkeel.trainer.run.processes import REFUSED
-from evenkeel.trainer.run.record.directory import NO_LOCKS
+from evenkeel.trainer.run.record.directory import owned
 from evenkeel.trainer.run.record.files import write_json
 
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
 """How long nothing is submitted after the queue has refused an attempt."""
-LOCK = "sweep.lock"
 
 
 @contextmanager
@@ -37,21 +33,11 @@ def locked_directory(sweep: Sweep) -> Iterator[Path]:
     """Hold the sweep's directory, made where it is missing.
 
     Raises:
-        Refusal: another process runs this sweep, or the file system has no locks.
+        Refusal: another process runs this sweep.
     """
     root = Path(sweep.output_dir).absolute()
     root.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(root / LOCK, timeout=0, fallback_to_soft=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise Refusal(f"Another process runs the sweep in {root}. Wait for it, or write another output_dir.") from None
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-        raise Refusal(
-            f"{root} cannot be locked ({error.strerror}). Write an output_dir on a file system with locks."
-        ) from None
+    lock = owned(root)
     try:
         yield root
     finally:

@@ -7,6 +7,7 @@ IN_ANOTHER_SECTION = {
     "log_completions": "logging.samples_every_steps",
     "num_completions_to_print": "logging.samples_every_steps",
     "log_completions_hub_repo": "logging",
+    "seed": "seed",
     "reward_weights": "rewards.0.weight",
     "scale_rewards": "algorithm.advantage",
     "multi_objective_aggregation": "algorithm.advantage",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import COMMAND_LINE, Problem, Refusal, suggest
-from evenkeel.trainer.run.config.file_kinds import check_kind
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.shipped import CONFIGS
 from evenkeel.trainer.run.config.yaml_document import Node, read_file, read_value
@@ -25,9 +24,7 @@ def layered(path: Path, overrides: Sequence[str]) -> Node:
     Raises:
         Refusal: a file cannot be read, the base extends another, or overrides are malformed (all are reported).
     """
-    tree = read_file(path)
-    check_kind(tree, "run")
-    tree = extended(tree)
+    tree = extended(read_file(path))
     problems: list[Problem] = []
     for override in overrides:
         try:

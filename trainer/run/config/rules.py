@@ -19,7 +19,7 @@ from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.step.options import NOTABLE_CHANGE
 
 RULES: list[Rule] = []
-"""Asked of a ``file``, of one that is for ``training``, and with a warning where all parts of the run are there."""
+"""Asked of a file that is for ``training``, and with a warning where all parts of the run are there."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,10 @@ class Given:
         return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
 
 
-def conflicts(run: Mapping[str, Any], *, trains: bool = True) -> Iterator[InitErrorDetails]:
-    """The problems of a run's plain data by the rules that refuse a file; values of a wrong type break no rule.
-
-    Args:
-        trains: the run is not only evaluated.
-    """
+def conflicts(run: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    """The problems of a training run's plain data by the rules that refuse a file."""
     for each in RULES:
-        if each.severity == "error" and (trains or each.moment != "training"):
+        if each.severity == "error":
             for found in each.problems(Given(run)):
                 yield problem(found.code, found.what, "", found.path)
 
@@ -98,23 +94,6 @@ def generation_kwargs(given: Given) -> Said:
     keys += ["do_sample"] if kwargs.get("do_sample") is False else []
     if keys := [*keys, *(key for key in _ONE if kwargs.get(key, 1) not in (1, None))]:
         yield f"holds {', '.join(keys)}, which TRL would not know as it scores. Write it under `trl:`, or leave it out."
-
-
-@rule(RULES, "rewards environment", "file")
-def environment_reward_without_one(given: Given) -> Said:
-    """The reward of an environment, where there is none."""
-    rewards = given.written("rewards")
-    parts = [each.get("verifier") for each in rewards if isinstance(each, Mapping)] if isinstance(rewards, list) else []
-    names = [part.get("name") if isinstance(part, Mapping) else part for part in parts]
-    if "environment" in names and given.written("environment") is None:
-        yield "name the verifier environment, and the run has none. Write `environment: …`."
-
-
-@rule(RULES, "trl.seed seed", "file")
-def seed_twice(given: Given) -> Said:
-    """The seed, given twice."""
-    if given.written("seed") is not None and given.wrote("trl.seed"):
-        yield "is given, and `seed:` at the top level too. Delete one, or write `seed: null`."
 
 
 _READ_WITH: tuple[tuple[str, str, str], ...] = (

@@ -20,7 +20,6 @@ from evenkeel.trainer.run.config.section import (
     PartByTask,
     Section,
     Text,
-    is_by_task,
     meanings_of,
     not_expanded,
     part_name,
@@ -224,7 +223,7 @@ class RunConfig(Section):
     num_processes: Count | None = None
     """Refuse any other number of processes."""
     seed: Annotated[int, Field(ge=0)] | None = None
-    """Of everything that is drawn; ``null`` = ``trl.seed``, or else TRL's default 42."""
+    """Of everything that is drawn; ``null`` = TRL's default 42."""
     common_random_numbers: bool = False
     model: ModelSection
     """The policy to train."""
@@ -258,7 +257,8 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Self:
-        raise_all(conflicts(self.model_dump(), trains=not (info.context or {}).get("evaluation_only")))
+        if not (info.context or {}).get("evaluation_only"):
+            raise_all(conflicts(self.model_dump()))
         labels = [reward.label for reward in self.rewards]
         raise_all(
             problem("label-twice", f"has the name {label!r} of another.", "Write another `name:`.", ("rewards", index))
@@ -266,7 +266,6 @@ class RunConfig(Section):
             if label in labels[:index]
         )
         raise_all(self._unmatched_tasks())
-        raise_all(self._unread_columns())
         names = [name for decoding in self.evaluation.decodings for name in decoding.metrics]
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
         known = known if self.evaluation.every_steps is not None else []
@@ -292,20 +291,10 @@ class RunConfig(Section):
                 instead = "Give a source the same `task:`."
                 yield problem("task-without-rows", what, instead, ("rewards", index, "task"))
 
-    def _unread_columns(self) -> Iterator[InitErrorDetails]:
-        for place, source in self.data.placed_sources:
-            reads = self.environment is not None
-            if is_by_task(self.environment):
-                reads = source.task in self.environment
-            if source.columns and source.columns.of_reset and not reads:
-                what = "names columns, and these rows have no environment."
-                where = (*place, "columns", "environment")
-                yield problem("columns-of-no-environment", what, "Write `environment: …` of the run.", where)
-
     @property
     def run_seed(self) -> int:
-        """The seed of the run, wherever the file gives it; TRL's default where it gives none."""
-        return self.trl.get("seed", DEFAULT_SEED) if self.seed is None else self.seed
+        """The seed of the run; TRL's default where the file gives none."""
+        return DEFAULT_SEED if self.seed is None else self.seed
 
     @property
     def speed_options(self) -> Speed:

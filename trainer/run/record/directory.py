@@ -65,7 +65,7 @@ def owned(run: Path) -> FileLock:
         lock.acquire()
     except Timeout:
         owner = (run / LOCK).read_text().strip() or "another process"
-        raise Refusal(f"{run} is locked by {owner}, which trains there. Wait until it ends.") from None
+        raise Refusal(f"{run} is locked by {owner}, which works there. Wait until it ends.") from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise

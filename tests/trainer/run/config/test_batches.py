@@ -154,10 +154,8 @@ def test_grpo_config_takes_trl_verbatim_and_the_rest_from_its_sections(tmp_path:
     assert (arguments.eval_strategy, arguments.log_completions, arguments.remove_unused_columns) == ("no", False, False)
 
 
-def test_trl_generation_batch_size_and_seed_reach_trl(tmp_path: Path) -> None:
-    arguments = grpo_config(
-        run({**CPU, "generation_batch_size": 32, "seed": 9}, output_dir=str(tmp_path)), world_size=1
-    )
+def test_trl_generation_batch_size_and_the_seed_reach_trl(tmp_path: Path) -> None:
+    arguments = grpo_config(run({**CPU, "generation_batch_size": 32}, seed=9, output_dir=str(tmp_path)), world_size=1)
     assert (arguments.generation_batch_size, arguments.seed, arguments.report_to) == (32, 9, [])
 
 

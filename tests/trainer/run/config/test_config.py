@@ -87,11 +87,6 @@ def test_a_run_keeps_its_own_name_and_directory(tmp_path: Path) -> None:
     assert (child.name, child.output_dir) == ("child", "runs/child")
 
 
-@pytest.mark.parametrize(("text", "seed"), [("seed: 0\n", 0), ("trl: {seed: 7}\n", 7), ("", 42)])
-def test_the_seed_may_be_given_in_either_place(tmp_path: Path, text: str, seed: int) -> None:
-    assert load(tmp_path, text).run_seed == seed
-
-
 def test_paths_in_a_file_are_relative_to_it_and_those_of_overrides_to_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +125,7 @@ def test_everything_wrong_is_said_at_once_in_the_order_of_the_lines(tmp_path: Pa
         ("logging: {report_to: null}\n", "logging.report_to", "list-type"),
         ("algorithm: {advantage: {epsilon: 1}}\n", "algorithm.advantage", "part-without-name"),
         ("algorithm: {advantage: {name: x, deep: [.inf]}}\n", "algorithm.advantage.deep.0", "finite-number"),
-        ("trl: {seed: 1}\nseed: 0\n", "trl.seed", "seed-twice"),
+        ("trl: {seed: 1}\n", "trl.seed", "in-another-section"),
     ],
 )
 def test_a_wrong_value_is_refused_at_its_line(tmp_path: Path, text: str, path: str, code: str) -> None:
@@ -166,8 +161,6 @@ def test_a_wrong_value_is_refused_at_its_line(tmp_path: Path, text: str, path: s
         ("model.quantization={load_in_4bit: true}", "model.quantization", "quantization-without-lora"),
         ("model={lora: {}, quantization: {load_in_4bit: false}}", "model.quantization", "not-4-bits"),
         ("model.quantization={load_in_4bit: true, bnb_4bit: nf4}", "model.quantization.bnb_4bit", "unknown-key"),
-        ("data.train.columns={prompt: a, reference: a}", "data.train.columns.reference", "reference-is-prompt"),
-        ("data.train.columns={environment: [seed]}", "data.train.columns.environment", "columns-of-no-environment"),
         ("data.train.columns={environment: [task]}", "data.train.columns.environment", "name-of-an-argument"),
         ("trl.max_prompt_length=512", "trl.max_prompt_length", "unknown-key"),
     ],
@@ -175,6 +168,12 @@ def test_a_wrong_value_is_refused_at_its_line(tmp_path: Path, text: str, path: s
 def test_a_wrong_override_is_blamed_on_the_command_line(tmp_path: Path, override: str, path: str, code: str) -> None:
     (problem,) = problems(tmp_path, "", override)
     assert (problem.key, problem.code, str(problem.origin)) == (path, code, "command line")
+
+
+def test_what_is_read_to_evaluate_alone_may_sample_as_it_likes(tmp_path: Path) -> None:
+    assert found(tmp_path, "", "trl.top_k=1") == [("trl.top_k", "one-token")]
+    (tmp_path / "run.yaml").write_text(MINIMAL.replace("train:", "test:"))
+    assert load_config(tmp_path / "run.yaml", ["trl.top_k=1"], evaluation_only=True).trl == {"top_k": 1}
 
 
 def test_a_reward_for_a_task_that_no_row_has_is_refused(tmp_path: Path) -> None:

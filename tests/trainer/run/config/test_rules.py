@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
-from evenkeel.trainer.run.config.rules import RULES, Given, conflicts, warnings_of
+from evenkeel.trainer.run.config.rules import RULES, Given, warnings_of
 
 
 def trl(**arguments: Any) -> Given:
@@ -28,12 +28,6 @@ BROKEN_AND_KEPT: list[tuple[str, Given, Given]] = [
     ("generation-kwargs", kwargs(max_length=9), kwargs(renormalize_logits=True)),
     ("generation-kwargs", kwargs(do_sample=False), kwargs(do_sample=True)),
     ("generation-kwargs", kwargs(num_beams=2), kwargs(num_beams=1)),
-    (
-        "environment-reward-without-one",
-        Given({"rewards": [{"verifier": "math_answer"}, {"verifier": {"name": "environment"}}]}),
-        Given({"rewards": [{"verifier": "environment"}], "environment": "guessing"}),
-    ),
-    ("seed-twice", Given({"seed": 1, "trl": {"seed": 1}}), Given({"seed": None, "trl": {"seed": 1}})),
     ("no-effect", Given({"vllm": {}}), Given({"vllm": {}, "trl": {"use_vllm": True}})),
     ("no-effect", trl(**COLOCATED, vllm_server_port=1), trl(**SERVED, vllm_server_port=1)),
     ("no-effect", trl(**SERVED, vllm_max_model_length=1), trl(**COLOCATED, vllm_max_model_length=1)),
@@ -88,12 +82,6 @@ def test_a_value_of_another_type_breaks_no_rule_and_ends_in_no_traceback():
                 for part in reversed(section.split(".") if section else []):
                     inner = {part: inner}
                 list(rule.problems(Given(inner)))
-
-
-def test_what_is_read_to_evaluate_alone_may_sample_as_it_likes():
-    run = {"trl": {"top_k": 1}}
-    assert len(list(conflicts(run))) == 1
-    assert list(conflicts(run, trains=False)) == []
 
 
 LONG = {"use_vllm": True, "max_completion_length": 4096, "vllm_importance_sampling_mode": "sequence_truncate"}

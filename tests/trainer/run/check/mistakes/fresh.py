@@ -11,19 +11,6 @@ FRESH = [
     # names that TRL or transformers have removed, and those of TRL's own scripts
     mistake("LoRA's switch in TRL's scripts", "unknown-key", "trl.use_peft=true", says="lora"),
     mistake("warm-up as a share, by its old name", "unknown-key", "trl.warmup_ratio=0.1", says="warmup_steps"),
-    # a file of another kind
-    Mistake(
-        "a sweep as a run",
-        "other-kind-of-file",
-        yaml="config: base.yaml\nvariants: {a: , b: }\nseeds: [0]\n",
-        says="evenkeel sweep run run.yaml",
-    ),
-    Mistake(
-        "an accelerate file as a run",
-        "other-kind-of-file",
-        yaml="compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_processes: 2\n",
-        says="--config_file run.yaml",
-    ),
     Mistake(
         "an evaluation as a run",
         "no-rows",
