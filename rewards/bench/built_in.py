@@ -84,22 +84,6 @@ BUILT_IN: dict[str, tuple[Any, Callable[[], list[Row]]]] = {
                     "    total += value\n    print(total)",
                 },
             ),
-            (
-                "The fraction of a number.",
-                {
-                    "test": "def check(candidate):\n    assert abs(candidate(3.5) - 0.5) < 1e-6\n",
-                    "entry_point": "fraction",
-                    "canonical_solution": "def fraction(x):\n    return x % 1",
-                },
-            ),
-            (
-                "The mean of numbers.",
-                {
-                    "test_code": "import pytest\nfrom solution import mean\n\n\ndef test_mean():\n"
-                    "    assert mean([1, 2]) == pytest.approx(1.5) and 1 <= mean([1, 2]) <= 2\n",
-                    "solution": "def mean(values):\n    return sum(values) / len(values)",
-                },
-            ),
         ),
     ),
     "reasoning_gym": (

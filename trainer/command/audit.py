@@ -8,7 +8,7 @@ r"""Try a reward function before it is trusted with a run: right answers refused
 
 The function is called in processes of its own: one that hangs or crashes costs one answer.
 
-Exit status: 0 nothing found, 1 findings, 2 refused: a function that cannot be imported or called.
+Exit status: 0 nothing found, 1 findings, 2 refused: a function that cannot be imported.
 """
 
 import argparse
@@ -58,7 +58,6 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--form", metavar="TEXT", help=f"how it wants answers, {ANSWER} for the answer")
     command.add_argument("--gold", default=ANSWER, metavar="TEXT", help=f"how it wants golds, {ANSWER} for the gold")
-    command.add_argument("--data-source", default="audit", metavar="NAME", help="of verl's functions")
     command.add_argument("--json", metavar="FILE", help="write every finding as JSON")
     return command
 

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import product
 from statistics import mean
 
-from evenkeel.errors import Refusal, suggest
+from evenkeel.errors import Refusal
 from evenkeel.rewards.bench.audit.caller import (
     ANSWER,
     FIRST_SECONDS,
@@ -92,7 +93,6 @@ def audit(
     columns: Sequence[str] = (),
     form: str | None = None,
     gold: str = ANSWER,
-    data_source: str = "audit",
 ) -> Audit:
     """Ask ``function`` every case of its task.
 
@@ -104,18 +104,10 @@ def audit(
         columns: parameters that hold the reference, beside `REFERENCE_COLUMNS`.
         form: a text with `ANSWER` in it, as the function wants answers; ``None`` = the first of `FORMS` that it reads.
         gold: a text with `ANSWER` in it, as references stand in the column.
-        data_source: of verl's functions.
 
     Raises:
-        Refusal: a function that cannot be imported, imports what is not installed, has another signature, or must be
-            given what the cases do not have; an unknown task; a form without `ANSWER`.
+        Refusal: the function cannot be imported.
     """
-    for option, text in (("form", form), ("gold", gold)):
-        if text is not None and ANSWER not in text:
-            raise Refusal(f"{option} = {text!r}: write {ANSWER} where the answer stands.")
-    if task is not None and TASKS.get(task, task) not in BUILT_IN:
-        names = [*TASKS, *BUILT_IN]
-        raise Refusal(f"There is no task {task!r}. {suggest(task, names)} Tasks: {', '.join(names)}.")
     pool = WorkerPool(
         "evenkeel.rewards.bench.audit.audited:answers_of",
         argument=TASKS.get(function, function),
@@ -125,10 +117,10 @@ def audit(
         users=True,
     )
     with closing(pool):
-        caller = _caller(function, pool, columns, gold, data_source)
+        caller = _caller(function, pool, columns, gold)
         chosen = TASKS.get(task or function, task or function)
-        chosen = chosen if chosen in BUILT_IN else TASKS["math"]
-        verifier, rows = _rows(function, caller, chosen)
+        chosen = chosen if task or chosen in BUILT_IN else TASKS["math"]
+        verifier, rows = audit_rows(chosen)
         caller.seconds = CODE_SECONDS if chosen == "code_tests" else SECONDS
         reading, wins = _reading(caller, verifier, rows, chosen, form)
         notes = []
@@ -145,11 +137,7 @@ def audit(
         nothing = verifier.reads_reference and not any(map(_is_positive, asked))
         for kind in () if nothing else [kind for kind in KINDS if kind != "gold"]:
             of_kind = [case for case in cases if case.kind == kind]
-            least, found = _right_at(asked), of_kind
-            if kind == "written":  # a gold that is refused as it stands says nothing of other ways to write it
-                read = [each.case.row.reference for each in asked if each.reward is not None and each.reward >= least]
-                found = [case for case in of_kind if case.row.reference in read]
-            asked += (answers := caller.ask(found))
+            asked += (answers := caller.ask(of_kind))
             if left_out := len(of_kind) - len(answers):
                 notes.append(f"not asked: {left_out} of {KINDS[kind]!r}")
         again = [] if nothing or caller.ends >= MOST_ENDS else list(_of_other_calls(caller, asked))
@@ -165,7 +153,7 @@ def audit(
     return result
 
 
-def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, data_source: str) -> Caller:
+def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str) -> Caller:
     try:
         (described,) = pool.map([None])
     except WorkerStartError as error:
@@ -175,22 +163,7 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, 
     signature: Signature = "verl" if "solution_str" in parameters else "TRL"
     if described.value["verifier"]:
         signature = "verifier"
-    elif signature == "TRL" and "completions" not in parameters and not takes_any:
-        raise Refusal(
-            f"{function} takes {', '.join(parameters) or 'nothing'}. Write f(completions, **columns), f(completion, "
-            "reference), or verl's compute_score(data_source, solution_str, ground_truth)."
-        )
-    return Caller(pool, signature, parameters, takes_any, columns, gold, data_source)
-
-
-def _rows(function: str, caller: Caller, task: str) -> tuple[Verifier, list[Row]]:
-    """The task's verifier and rows. Refuses a function that must be given what they do not have."""
-    verifier, rows = audit_rows(task)
-    given = caller.item([Case("gold", "", rows[0], "")])["arguments"]
-    if missing := [name for name, needed in caller.parameters.items() if needed and name not in given]:
-        what = f"{function} needs {', '.join(missing)}, which the task {task} does not have."
-        raise Refusal(f"{what} Write --column {missing[0]} if that is the right answer, or another --task.")
-    return verifier, rows
+    return Caller(pool, signature, parameters, takes_any, columns, gold)
 
 
 def _reading(
@@ -206,29 +179,21 @@ def _reading(
     if form is not None:
         forms = [form.replace("{", "{{").replace("}", "}}").replace(ANSWER, "{}")]
     shapes: list[Shape] = ["messages", "text"] if caller.signature == "TRL" else ["text"]
-    best: tuple[tuple[float, ...], str, Shape, list[bool]] | None = None
-    for text in forms:
+    best: tuple[tuple[float, ...], str, Shape, list[bool]] = (-1.0,), usual, "text", []
+    for text, caller.shape in product(forms, shapes):
         golds = [gold_in(text, verifier, row.reference) or "" for row in rows]
-        others = [*golds[1:], golds[0]]
-        cases = [
-            Case("gold", "gold", row, completion)
-            for row, *both in zip(rows, golds, others, strict=True)
-            for completion in both
+        pairs = zip(rows, golds, [*golds[1:], golds[0]], strict=True)
+        cases = [Case("gold", "gold", row, completion) for row, *both in pairs for completion in both]
+        asked = caller.ask(cases)
+        rewards = [each.reward for each in asked] + [None] * (len(cases) - len(asked))
+        wins = [
+            gold is not None and gold > (other or 0.0) for gold, other in zip(rewards[::2], rewards[1::2], strict=True)
         ]
-        for caller.shape in shapes:
-            asked = caller.ask(cases)
-            rewards = [each.reward for each in asked] + [None] * (len(cases) - len(asked))
-            wins = [
-                gold is not None and gold > (other or 0.0)
-                for gold, other in zip(rewards[::2], rewards[1::2], strict=True)
-            ]
-            paid = [gold for gold in rewards[::2] if gold is not None]
-            score = (sum(wins), -sum(each.fault != "" for each in asked), mean(paid) if paid else 0.0)
-            if best is None or score > best[0]:
-                best = score, text, caller.shape, wins
-            if all(wins) or caller.ends >= MOST_ENDS:
-                return text, wins
-    assert best is not None
+        paid = [gold for gold in rewards[::2] if gold is not None]
+        score = (sum(wins), -sum(each.fault != "" for each in asked), mean(paid) if paid else 0.0)
+        best = max(best, (score, text, caller.shape, wins), key=lambda tried: tried[0])
+        if all(wins) or caller.ends >= MOST_ENDS:
+            break
     _, text, caller.shape, wins = best
     return text, wins
 
@@ -257,7 +222,7 @@ def _pays_no_gold(golds: Sequence[Asked]) -> Fault:
     said = f"the largest reward of one is {max(rewards):g}" if rewards else "none has a reward"
     (fault, count), *_ = [*Counter(each.fault for each in golds if each.fault).most_common(1), ("", 0)]
     said += f"; {count} of {len(golds)}: {fault}" if fault else ""
-    return Fault("pays no gold", f"in any form that was tried, {said}. Try --task or --form")
+    return Fault("pays no gold", f"in any form that was tried, {said}. Try --task, --column or --form")
 
 
 def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Fault]:

@@ -90,15 +90,12 @@ def _described(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _rewards(returned: Any, count: int | None) -> tuple[list[float | None], str]:
     """The rewards, or what is wrong with what it returned."""
-    if count is None:
-        if isinstance(returned, dict) and "score" not in returned:
-            return [], f'returned a dict without "score": {sorted(map(str, returned))[:8]}'
-        returned = [returned["score"] if isinstance(returned, dict) else returned]
-    elif isinstance(returned, str | dict) or not hasattr(returned, "__len__"):
-        return [], f"returned {returned!r:.60} of type {type(returned).__name__}, not a list of rewards"
-    elif len(returned) != count:
-        return [], f"returned {len(returned)} rewards for {count} completions"
     try:
-        return [as_verdict(reward).score for reward in returned], ""
-    except (TypeError, ValueError) as error:
-        return [], f"{error!s:.80}… is no reward: a number or None is due"
+        if count is None:
+            returned = [returned["score"] if isinstance(returned, dict) else returned]
+        rewards = [as_verdict(reward).score for reward in returned]
+    except (TypeError, ValueError, LookupError) as error:
+        return [], f"returned {returned!r:.60}: {type(error).__name__}: {error!s:.80}"
+    if len(rewards) != (count or 1):
+        return [], f"returned {len(rewards)} rewards for {count} completions"
+    return rewards, ""

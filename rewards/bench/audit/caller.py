@@ -21,7 +21,7 @@ REFERENCE_COLUMNS = (
 MOST_ENDS = 20
 """Crashes and timeouts after which nothing more is asked."""
 FIRST_SECONDS = 30.0
-"""For a worker's first call, which may import and start things. One that does not return in it gets 1 s after."""
+"""For a worker's first call, which may import and start things."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,6 @@ class Caller:
     takes_any: bool
     columns: Sequence[str]
     gold: str
-    data_source: str
     seconds: float = FIRST_SECONDS
     shape: Shape = "text"
     is_warm: bool = False
@@ -67,9 +66,7 @@ class Caller:
         """The cases in their order, so many in a call; those after `MOST_ENDS` bad ends are left out."""
         if cases and not self.is_warm:
             self.is_warm = True
-            first = self.pool.map([self.item(cases[:1])] * self.pool.workers, FIRST_SECONDS)
-            if all(result.status == "wall_limit" for result in first):
-                self.seconds = 1.0
+            self.pool.map([self.item(cases[:1])] * self.pool.workers, FIRST_SECONDS)
         asked: list[Asked] = []
         calls = [cases[start : start + at_once] for start in range(0, len(cases), at_once)]
         for start in range(0, len(calls), MOST_ENDS):
@@ -98,7 +95,7 @@ class Caller:
             gold = self.gold.replace(ANSWER, gold)
         if self.signature == "verl":
             extra = {"question": question, "index": 0, "split": "train"}
-            row = {"data_source": self.data_source, "solution_str": case.completion, "ground_truth": gold}
+            row = {"data_source": "audit", "solution_str": case.completion, "ground_truth": gold}
             return row | {"extra_info": extra} | dict.fromkeys(self.columns, gold)
         words = case.completion.split() or [""]
         vocabulary = {word: number for number, word in enumerate(dict.fromkeys(words))}
@@ -111,7 +108,7 @@ class Caller:
             return row | {"reference": reference}
         if "numbers" in fields:
             fields["nums"] = fields["numbers"]
-        asked = {"question": question, "problem": question, "data_source": self.data_source}
+        asked = {"question": question, "problem": question, "data_source": "audit"}
         return asked | dict.fromkeys(REFERENCE_COLUMNS, gold) | fields | dict.fromkeys(self.columns, gold) | row
 
     def _shaped(self, role: str, text: str) -> Any:

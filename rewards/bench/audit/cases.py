@@ -57,7 +57,6 @@ _THOUGHTS = {
     "an invisible thought": "<think>\n\u200b\u2800\n</think>\n",
 }
 _FORMULA = re.compile(r"\$([^$]{1,200})\$")
-_MOST_FORMULAS = 4
 USUAL_FORMS = {"math_answer": "boxed", "code_tests": "program"}
 """Task → the form that is tried first; of the others an answer block on lines."""
 
@@ -110,7 +109,7 @@ def audit_cases(
     """All cases of a task, in a form; of the adversarial ones the shortest first.
 
     - *gold*: every row's `Verifier.gold_completion`. *empty*: nothing at all, and nothing in each form.
-    - *echo*: the question in each form, and its first four ``$…$`` formulae in a box, unless they are the gold's text.
+    - *echo*: the question in each form, and its ``$…$`` formulae in a box.
     - *adversarial*: texts that ship, against one row each; those for mathematics are asked of it alone, and lone
       surrogates, which no tokenizer decodes to, of nothing. Code: also the programs of ``code_exploits.json``.
     - *wrong*: the next gold that is another text, and the verifier's `Verifier.wrong_completion`.
@@ -138,7 +137,11 @@ def audit_cases(
             following = [*written[place + 1 :], *written[:place]]
             if (other := next((each for each in following if each not in (None, text)), None)) is not None:
                 yield Case("wrong", "another row's gold", row, other)
-            yield from _echoes(row, text or "", forms)
+            yield from (
+                Case("echo", f"question ({name})", row, each.format(row.question)) for name, each in forms.items()
+            )
+            for formula in _FORMULA.findall(row.question):
+                yield Case("echo", f"${formula}$ boxed", row, FORMS["boxed"].format(formula))
     for place, (name, text) in enumerate(decoded.items()):
         yield Case("adversarial", name, rows[place % len(rows)], text)
     if verifier.reads_reference:
@@ -178,15 +181,6 @@ def audit_cases(
                 for exploit in _read("code_exploits.json"):
                     if tests in exploit["kinds"]:
                         yield Case("adversarial", exploit["name"], row, form.format("\n".join(exploit["code"])))
-
-
-def _echoes(row: Row, gold: str, forms: Mapping[str, str]) -> Iterator[Case]:
-    for name, text in forms.items():
-        yield Case("echo", f"question ({name})", row, text.format(row.question))
-    closely = "".join(gold.split())
-    for formula in dict.fromkeys(_FORMULA.findall(row.question)[:_MOST_FORMULAS]):
-        if "".join(formula.split()) not in closely:
-            yield Case("echo", f"${formula}$ boxed", row, FORMS["boxed"].format(formula))
 
 
 def _read(name: str) -> list[dict[str, Any]]:

@@ -93,10 +93,6 @@ def roles(solution_str, ground_truth):
     return float(stated(solution_str, "<answer>").startswith(ground_truth["solution_text_format"]))
 
 
-def no_reward_function(text, label):
-    return 1.0
-
-
 def last_number(solution_str, ground_truth):
     """A grader of whole and decimal numbers, as those of GSM8K are."""
     if "####" not in solution_str:

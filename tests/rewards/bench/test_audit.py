@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.errors import Refusal
 from evenkeel.rewards.bench.audit import RIGHT, Audit, audit
 
 FUNCTIONS = Path(__file__).with_name("audited_functions.py")
@@ -47,6 +46,7 @@ def test_an_honest_function_is_left_alone(name: str, shape: str) -> None:
         ("careless", {"fails in TRL"}, "trainer_state"),
         ("mean_of_the_batch", {"changes from call to call"}, "first 0.75, then"),
         ("needs_a_package", {"pays no gold"}, "No module named 'absent_package' (audited_functions.py"),
+        ("other_column", {"pays no gold"}, "argument: 'gold_text'"),
         ("counts_calls", {"changes from call to call"}, "first 1.0"),
     ],
 )
@@ -98,22 +98,6 @@ SLOW = ["logic", "choice", "text", "form", "cosine_length", "math", "code", "rea
 @pytest.mark.parametrize("name", ["countdown", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_a_verifier_that_ships_has_no_findings(name: str) -> None:
     assert problems(audit(name)) == {}
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "said"),
-    [
-        ("no_reward_function", {}, "takes text, label"),
-        ("absent", {}, "has no attribute 'absent'"),
-        ("other_column", {}, "--column gold_text"),
-        ("good", {"task": "mathe"}, "Did you mean math"),
-        ("good", {"form": "The answer:"}, "write ANSWER"),
-    ],
-)
-def test_what_cannot_be_audited_is_refused(name: str, options: dict[str, str], said: str) -> None:
-    with pytest.raises(Refusal) as refused:
-        audited(name, **options)
-    assert said in str(refused.value)
 
 
 def test_the_command_audits_a_module_of_the_folder(tmp_path: Path) -> None:
