@@ -15,7 +15,7 @@ from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.launched_as import check_launched
 from evenkeel.trainer.run.library_errors import in_words, located
 from evenkeel.trainer.run.schedule import check_arguments
-from evenkeel.trainer.step.compatibility import check_combination, check_turns
+from evenkeel.trainer.step.compatibility import check_combination
 
 
 def started_processes() -> int:
@@ -40,12 +40,9 @@ def check_launch(experiment: Experiment, tree: Node) -> None:
 def schedule_checks(experiment: Experiment) -> list[tuple[str, Callable[[], None]]]:
     """Topic and check of what must go together on any machine."""
     config, args, strategies = experiment.config, experiment.args, experiment.strategies
-    speed, environments = config.speed_options, experiment.environments
-    own = None if not environments else "tools" if config.environment is None else "environment"
     return [
         ("trl", partial(check_arguments, args, strategies.schedule.num_passes)),
-        ("algorithm", partial(check_combination, args, strategies, speed)),
-        ("algorithm", partial(check_turns, args, strategies, speed, own)),
+        ("algorithm", partial(check_combination, args, strategies, config.speed_options)),
         ("data", partial(check_rows_enough, len(experiment.rows["train"]), experiment.plan.prompts_per_rollout)),
     ]
 

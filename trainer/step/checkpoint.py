@@ -78,8 +78,7 @@ class Checkpoint:
         """Restore the strategies and counts, and keep the log state for when training starts.
 
         Raises:
-            Refusal: the checkpoint holds no state for a strategy that has one, or rollout batches that were written
-                ahead by another number of processes.
+            Refusal: rollout batches in it were written ahead by another number of processes.
         """
         found = content_of(folder)
         begun = found.get("branch")
@@ -87,11 +86,6 @@ class Checkpoint:
         for part in self.strategies:
             if not part.has_state or (begun is not None and part.kind not in begun["kept"]):
                 continue
-            if part.kind not in found["strategies"]:
-                raise Refusal(
-                    f"{folder} holds no state of {part.kind} {part.name!r}. Resume from a run with this strategy.",
-                    code="strategy-state",
-                )
             part.function.load_state_dict(found["strategies"][part.kind])  # type: ignore[attr-defined]
         self.counts.clear()
         self.counts.update(found["counts"])

@@ -8,10 +8,10 @@ import math
 from typing import TYPE_CHECKING
 
 from evenkeel.errors import Refusal, Rule, Said, rule
-from evenkeel.trainer.algorithms.contract import COEFFICIENT
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from evenkeel.trainer.algorithms.strategies import Strategies
-from evenkeel.trainer.step.choices import Loaded, Settings, described, problems_of, switched_off
+from evenkeel.trainer.step.choices import Settings, described, problems_of, switched_off
 from evenkeel.trainer.step.options import Speed
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ DETACHED = ("cispo", "vespo")
 
 
 RULES: list[Rule] = []
-"""All of them, in the order in which their messages are shown; asked of the ``arguments``, of the ``environments``, of
-which a run file's are known before a model is loaded, or of the ``model``."""
+"""All of them, in the order in which their messages are shown; asked of the ``arguments`` or of the ``model``."""
 
 
 def check_combination(
@@ -38,21 +37,12 @@ def check_combination(
     refuse(Settings(args, strategies, speed, drop_in=drop_in), "arguments")
 
 
-def check_turns(args: "GRPOConfig", strategies: Strategies, speed: Speed, own_generation: str | None) -> None:
-    """Refuse what does not go with the environments and tools of a run file; see `Loaded`.
-
-    Raises:
-        Refusal: naming every combination found, with the way out.
-    """
-    refuse(Settings(args, strategies, speed, loaded=Loaded(own_generation=own_generation)), "environments")
-
-
-def refuse(settings: Settings, *moments: str) -> None:
+def refuse(settings: Settings, moment: str) -> None:
     """
     Raises:
-        Refusal: a rule of those moments has a message; all of them, a paragraph each.
+        Refusal: a rule of that moment has a message; all of them, a paragraph each.
     """
-    asked = [each for each in RULES if each.moment in moments]
+    asked = [each for each in RULES if each.moment == moment]
     if problems := [problem for each in asked for problem in each.problems(settings)]:
         raise Refusal(problems=problems)
 
@@ -115,14 +105,12 @@ def _token_level(settings: Settings) -> Said:
         )
 
 
-@rule(RULES, "algorithm.advantage trl.loss_type trl.importance_sampling_level trl.off_policy_mask_threshold")
+@rule(RULES, "algorithm.advantage trl.loss_type trl.importance_sampling_level")
 def _trajectory_weights(settings: Settings) -> Said:
     """A baseline made for one weighting of trajectories with a loss that weighs them otherwise."""
     args, estimator = settings.args, settings.strategies.advantage
     if estimator is None:
         return
-    if estimator.token_level and args.off_policy_mask_threshold is not None:
-        yield f"{described(estimator)} with off_policy_mask_threshold: it would drop parts of responses. Leave it out."
     name, known = described(estimator), PER_SEQUENCE_MEAN | ONE_DENOMINATOR
     matches = "sequence_weights" in estimator.signals
     if matches and args.loss_type not in known:
@@ -148,14 +136,17 @@ def _trajectory_weights(settings: Settings) -> Said:
 def _cancellation(settings: Settings) -> Said:
     """A strategy whose shared tokens cancel with a setting that breaks it."""
     args, weight = settings.args, settings.strategies.token_weight
-    for part in [part for part in settings.strategies.all if part.traits.cancels_shared_tokens]:
+    for part in settings.strategies.all:
+        by_token = part.traits.cancels_shared_tokens or (part.kind == ADVANTAGE and part.token_level)
+        if by_token and args.off_policy_mask_threshold is not None:
+            yield f"{described(part)} with off_policy_mask_threshold: it would drop parts of responses. Leave it out."
+        if not part.traits.cancels_shared_tokens:
+            continue
         if settings.sequence_mode and part.kind == COEFFICIENT:
             yield (
                 f"{described(part)} with vllm_importance_sampling_mode {settings.sequence_mode!r}: trajectories would "
                 "be weighed once more. Use token_truncate or token_mask."
             )
-        if args.off_policy_mask_threshold is not None:
-            yield f"{described(part)} with off_policy_mask_threshold: what is left does not cancel. Leave it out."
         split = args.gradient_accumulation_steps > 1 and args.per_device_train_batch_size % args.num_generations
         if weight is not None and weight.traits.depends_on_the_cut and split:
             yield (
@@ -212,32 +203,20 @@ def _passes(settings: Settings) -> Said:
     schedule = described(strategies.update_schedule)
     if args.steps_per_generation % args.gradient_accumulation_steps != 0:
         yield f"{schedule}: passes share a step. Make steps_per_generation a multiple of gradient_accumulation_steps."
-    if args.importance_sampling_level == "sequence" and (args.loss_type not in DETACHED or args.beta != 0.0):
+    if args.importance_sampling_level == "sequence":
         yield (
             f"{schedule} with importance_sampling_level 'sequence': its ratio reaches the tokens of every pass. "
-            f"Use importance_sampling_level: token{', or beta: 0.0' if args.loss_type in DETACHED else ''}."
+            "Use importance_sampling_level: token."
         )
     if args.entropy_coef != 0.0 or args.use_adaptive_entropy:
         yield f"{schedule}: every pass would add the entropy bonus. Leave entropy_coef and use_adaptive_entropy out."
-    if args.beta == 0.0:
-        return
-    if args.loss_type not in ONE_DENOMINATOR:
+    chooses = args.top_entropy_quantile < 1.0 or args.off_policy_mask_threshold is not None
+    if args.beta != 0.0 and (chooses or args.loss_type not in ONE_DENOMINATOR):
         yield (
-            f"{schedule} with beta = {args.beta} and loss_type {args.loss_type!r}, which divides by a pass's tokens. "
-            f"Use one of {', '.join(sorted(ONE_DENOMINATOR))}, or beta: 0.0."
+            f"{schedule} with beta = {args.beta}: each pass has to have its own tokens' share of the KL term. Write "
+            f"beta: 0.0, or a loss_type of {', '.join(sorted(ONE_DENOMINATOR))} without top_entropy_quantile and "
+            "off_policy_mask_threshold."
         )
-    if args.top_entropy_quantile < 1.0 or args.off_policy_mask_threshold is not None:
-        yield (
-            f"{schedule} with beta = {args.beta}: top_entropy_quantile and off_policy_mask_threshold would see a pass "
-            "alone. Leave them out, or write beta: 0.0."
-        )
-
-
-@rule(RULES, "trl.fp16 trl.use_cpu")
-def _fp16_on_a_cpu(settings: Settings) -> Said:
-    """fp16 on a CPU."""
-    if settings.args.fp16 and settings.args.device.type == "cpu" and not settings.drop_in:
-        yield "trl.fp16 = True on a CPU, where accelerate computes in float32. Leave it out."
 
 
 @rule(RULES, "algorithm.update_schedule trl.router_aux_loss_coef", "model")
@@ -248,15 +227,6 @@ def _passes_of_a_router(settings: Settings) -> Said:
         yield f"{schedule}: every pass would add the router's loss. Write router_aux_loss_coef: 0.0."
 
 
-@rule(RULES, "algorithm.teacher algorithm.revision algorithm.advantage algorithm.token_weight", "environments")
-def _plain_turns(settings: Settings) -> Said:
-    """A revision or a teacher with tools, environments or a rollout function."""
-    own = settings.loaded.own_generation
-    asked = [*settings.strategies.taught, *["revision"] * (settings.strategies.revision is not None)]
-    if asked and own:
-        yield f"{' and '.join(asked)} with {own}: only plain completions of a text are written or scored again."
-
-
 @rule(RULES, "algorithm.token_weight algorithm.advantage trl.num_generations")
 def _siblings_to_contrast(settings: Settings) -> Said:
     """teacher_contrast in groups of two."""
@@ -265,19 +235,21 @@ def _siblings_to_contrast(settings: Settings) -> Said:
         yield f"teacher_contrast with num_generations = {count}: it needs a right and a wrong sibling. Write 3 or more."
 
 
-@rule(RULES, "algorithm.prompt_sampler algorithm.revision algorithm.teacher evaluation data", "model")
-def _images(settings: Settings) -> Said:
-    """A model of images, a column of images or a rollout function with what answers or scores prompts of text."""
-    loaded, strategies = settings.loaded, settings.strategies
-    others = ["decodings"] * settings.has_decodings + ["revision"] * (strategies.revision is not None)
-    asked = [*strategies.taught] if loaded.is_vlm else []
+@rule(RULES, "algorithm.revision algorithm.teacher algorithm.prompt_sampler evaluation environment data", "model")
+def _plain_text(settings: Settings) -> Said:
+    """What answers or scores prompts of text with images, tools, environments or a rollout function."""
+    loaded, own, rounds = settings.loaded, settings.loaded.own_generation, settings.several_rounds
+    scored = [*settings.strategies.taught, *["revision"] * (settings.strategies.revision is not None)]
+    asked: list[str] = []
     if loaded.image_column:
-        asked += [*others, *settings.several_rounds]
-    elif loaded.own_generation == "rollout_func" or (loaded.own_generation and loaded.is_vlm):
-        asked += settings.several_rounds
+        asked = [*scored, *rounds, *["decodings"] * settings.has_decodings]
+    elif own:
+        asked = scored + (rounds if own == "rollout_func" or loaded.is_vlm else [])
+    elif loaded.is_vlm:
+        asked = [*settings.strategies.taught]
     for each in asked:
-        what = loaded.image_column or loaded.own_generation or "a model of images"
-        yield f"{each} with {what}: images, and columns of a rollout function, would be lost. Leave one of the two out."
+        what = loaded.image_column or own or "a model of images"
+        yield f"{each} with {what}: only plain completions of a text are written or scored again. Leave one out."
 
 
 # Generation

@@ -6,6 +6,7 @@ transformers lets the optimizer step: the weights become NaN, and the next check
 
 import errno
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -127,44 +128,15 @@ class FaultGuard:
         self.counts[SKIPPED] += 1
         return float(self.counts[SKIPPED])
 
-    def check_weights(self, model: torch.nn.Module, position: Position) -> None:
-        """No checkpoint holds a weight that is not finite, whatever made it so; a collective.
-
-        Raises:
-            FaultError: one does.
-        """
-        weights = ((name, _own_part(weight)) for name, weight in model.named_parameters())
-        bad = [name for name, weight in weights if weight.is_floating_point() and not weight.isfinite().all()]
-        if self.ranks.any(bool(bad)):
-            raise FaultError(
-                f"After optimizer step {position.step} {len(bad)} of this rank's weights ({', '.join(bad[:3])}) "
-                "are not finite, so this checkpoint is not written. Resume with a lower trl.learning_rate."
-            )
-
-
-def _own_part(weight: torch.Tensor) -> torch.Tensor:
-    """What this rank holds of a weight: a part under ZeRO-3 and FSDP, elsewhere all of it."""
-    part: torch.Tensor = getattr(weight, "ds_tensor", weight)  # ZeRO-3 leaves the weight itself empty
-    return part.to_local() if hasattr(part, "to_local") else part
-
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the last: a disk with faults becomes read-only
-_FULL_WORDS = (
-    "no space left",
-    "read-only file system",
-    "quota exceeded",
-    "file too large",
-    "file write failed",  # torch's writer, of whatever kept it
-    "failed writing file",
-    "unexpected pos",  # and when it closes the file
-    *(f"os error {number}" for number in _FULL),  # safetensors
-)
+_FULL_WORDS = (*map(os.strerror, _FULL), "file write failed", "failed writing file", "unexpected pos")  # torch's own
 
 
 def is_full(error: BaseException | None) -> bool:
     """Whether ``error``, or what it was raised from, says that a disk or quota is full."""
     while error is not None:
-        if getattr(error, "errno", None) in _FULL or any(words in str(error).lower() for words in _FULL_WORDS):
+        if getattr(error, "errno", None) in _FULL or any(words in str(error) for words in _FULL_WORDS):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -68,10 +68,6 @@ class Speed:
         if self.staleness < 0:
             what = f"staleness = {self.staleness}: no batch can be trained before it is written. Write 0 or more."
             raise Refusal(what, code="negative-staleness")
-        for name, words in (("microbatches", ("trl", "planned")), ("generation", ("trl", "compact", None))):
-            if (value := getattr(self, name)) not in words:
-                what = f"{name} = {value!r} must be one of {', '.join(map(repr, words))}."
-                raise Refusal(what, code=f"unknown-{name}")
 
 
 @with_config(use_attribute_docstrings=True)

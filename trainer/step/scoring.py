@@ -21,7 +21,7 @@ from trl.trainer.utils import add_fused_lm_head
 from evenkeel.trainer.step.microbatches import Microbatches
 from evenkeel.trainer.step.packing import with_shared_prompts
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.rollout import loss_mask, tokens_of
+from evenkeel.trainer.step.rollout import tokens_of
 from evenkeel.trainer.step.setup import Batch, Setup, temporarily
 
 
@@ -127,9 +127,6 @@ class Scoring:
 
         Args:
             score: see `evenkeel.trainer.step.rollout.Rollout`.
-
-        Raises:
-            ValueError: vLLM has not said with which probability it drew a token, where that is to be π_old.
         """
         if self._old_entropies is not None:
             batch["old_entropies"], self._old_entropies = self._old_entropies, None
@@ -143,11 +140,6 @@ class Scoring:
                     logged.pop()
         if self.by_engine:
             batch["old_per_token_logps"] = batch["sampling_per_token_logps"]
-            if unknown := int((batch["old_per_token_logps"].isnan() & loss_mask(batch).bool()).sum()):
-                raise ValueError(
-                    f"vLLM gave no log-probability for {unknown} tokens that it drew, which staleness needs. Look at "
-                    "the server's log for NaN."
-                )
         elif self.lags and "old_per_token_logps" not in batch:
             batch |= score(batch)
 

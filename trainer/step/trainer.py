@@ -532,8 +532,6 @@ class RLVRTrainer(GRPOTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         self._finish_pending()
-        if (faults := self.parts.faults) is not None:
-            faults.check_weights(self.model, self._position)
         states = checkpoint.agreed_states(self.strategies.all)
         measured = LogState(
             {name: list(map(float, values)) for name, values in self._metrics["train"].items()},
@@ -693,7 +691,7 @@ def setup_of(
     ranks = Ranks(trainer.accelerator, sharded=_is_sharded(trainer))
     loaded = model_facts(trainer, speed, ranks)
     settings = Settings(trainer.args, trainer.strategies, speed, cut, decodes, drop_in, loaded)
-    compatibility.refuse(settings, "environments", "model")
+    compatibility.refuse(settings, "model")
     return Setup(
         settings,
         {option: is_taken(settings, ranks, option) for option in choices.SWITCHES},

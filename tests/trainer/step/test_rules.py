@@ -60,9 +60,8 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"args": {"entropy_coef": 0.1}, "strategies": LOPTI},
         {"args": {"entropy_coef": 0.1}},
     ),
-    "fp16-on-a-cpu": ({"args": {"fp16": True}}, {"args": {"bf16": True}}),
     "passes-of-a-router": ({"strategies": LOPTI, **ROUTER}, ROUTER),
-    "images": (
+    "plain-text": (
         {"strategies": {"prompt_sampler": "dynamic"}, "loaded": Loaded(image_column="image")},
         {"strategies": {"prompt_sampler": "difficulty"}, "loaded": Loaded(image_column="image")},  # one round
     ),
@@ -71,7 +70,6 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"args": VLLM, "strategies": {"token_weight": "top_entropy"}, "speed": STALE},
         {"args": VLLM, "strategies": {"token_weight": "adv_reweight"}, "speed": STALE},
     ),
-    "plain-turns": ({"strategies": IBPO, **IN_TURNS}, IN_TURNS),
 }
 
 GIVEN_UP: list[tuple[Option, tuple[dict[str, Any], dict[str, Any]]]] = [
