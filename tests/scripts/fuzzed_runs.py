@@ -9,6 +9,7 @@ import random
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import torch
 from ruamel.yaml import YAML
 from safetensors.torch import load_file, save_file
 
+from evenkeel.trainer.run.config import RunConfig, trl_arguments
+from evenkeel.trainer.run.config.layers import layered
 from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 from tests.trainer.run.check.mistakes.workshop import HELD_OUT, RIGHT, ROWS
@@ -55,7 +58,6 @@ MASTER_ADDR MASTER_PORT OMP_NUM_THREADS HF_HOME HF_TOKEN HF_HUB_OFFLINE HF_DATAS
 TENSORBOARD_LOGGING_DIR TRANSFORMERS_VERBOSITY TOKENIZERS_PARALLELISM PYTORCH_CUDA_ALLOC_CONF DS_ACCELERATOR
 COLUMNS LANG TERM TRACKIO_PROJECT SLURM_JOB_ID SLURM_NTASKS PMI_SIZE XDG_CACHE_HOME
 """.split()  # noqa: SIM905 — a list of them would be a page
-KINDS = ("file", "file", "file", "settings", "settings", "text", "environment", "launcher", "model", "model", "rows")
 
 
 @dataclass
@@ -74,12 +76,10 @@ def base(draw: random.Random, folder: Path) -> dict[str, Any]:
         run = YAML(typ="safe").load(RIGHT)
     else:
         recipe = draw.choice(RECIPES)
-        run = YAML(typ="safe").load((ROOT / "configs" / f"{recipe}.yaml").read_text())
-        if "extends" in run:
-            parent = (ROOT / "configs" / f"{recipe}.yaml").parent / run.pop("extends")
-            run = _merged(YAML(typ="safe").load(parent.read_text()), run)
-        for generator in _generators(run["data"]):
-            generator |= {"train": 16, "test": 4}
+        run = layered(ROOT / "configs" / f"{recipe}.yaml", []).plain()
+        for above, key in [*_places(run["data"])]:
+            if key == "generator":
+                above[key] |= {"train": 16, "test": 4}
         run["algorithm"] |= {"prompts_per_rollout": 4, "sequences_per_update": 8}
         run["evaluation"] = {"batch_size": 4}
     run["trl"] |= SMALL
@@ -101,9 +101,10 @@ def make_case(folder: Path, model: Path, seed: int, number: int) -> Case:
         (folder / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = base(draw, folder)
     (folder / "run.yaml").write_text(write(run))
-    kind = draw.choice(KINDS)
-    case = EDITS[kind](draw, folder, run)
-    case.what = f"{kind}: {case.what}"
+    edit = draw.choice(EDITS)
+    case = edit(draw, folder, run)
+    case.what = f"{edit.__name__.removeprefix('_of_')}: {case.what}"
+    (folder / "what").write_text(case.what)
     return case
 
 
@@ -151,7 +152,7 @@ def _of_file(draw: random.Random, folder: Path, run: dict[str, Any]) -> Case:
 
 def _of_settings(draw: random.Random, folder: Path, run: dict[str, Any]) -> Case:
     """One of all the settings that there are, with a value that fits its kind or does not."""
-    key, values = draw.choice(_settings())
+    key, values = draw.choice(settings())
     value = draw.choice(values) if values and draw.random() < 0.7 else draw.choice(VALUES)
     *above, last = key.split(".")
     place = run
@@ -167,7 +168,7 @@ def _of_text(draw: random.Random, folder: Path, run: dict[str, Any]) -> Case:
     what = draw.choice(("mangle", "line twice", "line gone", "lines swapped", "overrides"))
     at = draw.randrange(len(lines))
     if what == "overrides":
-        key = draw.choice(_settings())[0]
+        key = draw.choice(settings())[0]
         given = f"{key}{draw.choice(('=', '=', '=', ':', '', '=='))}{draw.choice(TEXTS)}"
         return Case(given, overrides=[given])
     if what == "line twice":
@@ -268,15 +269,10 @@ def _of_rows(draw: random.Random, folder: Path, run: dict[str, Any]) -> Case:
     return Case(f"{part}, {form}: {'; '.join(said)}")
 
 
-EDITS: dict[str, Callable[[random.Random, Path, dict[str, Any]], Case]] = {
-    "file": _of_file,
-    "settings": _of_settings,
-    "text": _of_text,
-    "environment": _of_environment,
-    "launcher": _of_launcher,
-    "model": _of_model,
-    "rows": _of_rows,
-}
+EDITS: tuple[Callable[[random.Random, Path, dict[str, Any]], Case], ...] = (
+    *(_of_file, _of_file, _of_file, _of_settings, _of_settings, _of_text),
+    *(_of_environment, _of_launcher, _of_model, _of_model, _of_rows),
+)
 _WORDS: dict[str, tuple[Any, ...]] = {
     "optim_args": ("x", "a=b", "betas=1", "rank=2,scale=x", "lr=1", "weight_decay=x", "momentum=0.9", "fused=maybe"),
     "lr_scheduler_kwargs": ({"a": 1}, {"num_cycles": "x"}, {"min_lr": -1}, {"min_lr_rate": 2}, {"num_decay_steps": 1}),
@@ -296,36 +292,25 @@ _WORDS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _settings() -> list[tuple[str, tuple[Any, ...]]]:
+@cache
+def settings() -> list[tuple[str, tuple[Any, ...]]]:
     """Dotted path of every setting, with values of its own kind."""
-    if not _KNOWN:
-        from evenkeel.trainer.run.config import RunConfig
-        from evenkeel.trainer.run.config.trl_arguments import (
-            grpo_arguments,
-            lora_arguments,
-            revision_options,
-            teacher_options,
-        )
-
-        kinds: dict[str, Any] = {"trl": grpo_arguments(), "model.lora": lora_arguments()}
-        kinds |= {"algorithm.revision": revision_options(), "algorithm.teacher": teacher_options()}
-        sections: dict[str, Any] = {name: field.annotation for name, field in RunConfig.model_fields.items()}
-        kinds |= {name: kind for name, kind in sections.items() if name != "trl" and hasattr(kind, "model_fields")}
-        for name, kind in kinds.items():
-            for key, each in kind.model_fields.items():
-                words = _WORDS.get(key, ())
-                literal = str(each.annotation)
-                if "Literal[" in literal:
-                    inside = literal.split("Literal[", 1)[1].split("]", 1)[0]
-                    words = (*words, *(word.strip(" '\"") for word in inside.split(",")))
-                elif "bool" in literal:
-                    words = (*words, True, False)
-                _KNOWN.append((f"{name}.{key}", words))
-        _KNOWN.extend((name, ()) for name in sections)
-    return _KNOWN
-
-
-_KNOWN: list[tuple[str, tuple[Any, ...]]] = []
+    kinds: dict[str, Any] = {"trl": trl_arguments.grpo_arguments(), "model.lora": trl_arguments.lora_arguments()}
+    kinds["algorithm.revision"] = trl_arguments.revision_options()
+    kinds["algorithm.teacher"] = trl_arguments.teacher_options()
+    sections: dict[str, Any] = {name: field.annotation for name, field in RunConfig.model_fields.items()}
+    kinds |= {name: kind for name, kind in sections.items() if name != "trl" and hasattr(kind, "model_fields")}
+    known: list[tuple[str, tuple[Any, ...]]] = []
+    for name, kind in kinds.items():
+        for key, each in kind.model_fields.items():
+            words, literal = _WORDS.get(key, ()), str(each.annotation)
+            if "Literal[" in literal:
+                inside = literal.split("Literal[", 1)[1].split("]", 1)[0]
+                words = (*words, *(word.strip(" '\"") for word in inside.split(",")))
+            elif "bool" in literal:
+                words = (*words, True, False)
+            known.append((f"{name}.{key}", words))
+    return known + [(name, ()) for name in sections]
 
 
 def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
@@ -336,17 +321,3 @@ def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
 
 def _keys(tree: Any) -> list[Any]:
     return [*tree] if isinstance(tree, dict) else [*range(min(len(tree), 40))] if isinstance(tree, list) else []
-
-
-def _generators(data: Any) -> Iterator[dict[str, Any]]:
-    for above, key in [*_places(data)]:
-        if key == "generator":
-            yield above[key]
-
-
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    merged = {**below}
-    for key, value in above.items():
-        both = isinstance(value, dict) and isinstance(below.get(key), dict)
-        merged[key] = _merged(below[key], value) if both else value
-    return merged

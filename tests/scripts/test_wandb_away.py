@@ -34,7 +34,7 @@ def test_a_run_that_wandb_would_not_take_is_refused_before_its_model_is_loaded(
     wandb.teardown()  # of a run before in this process: its session keeps its own variables
     with HTTPServer(("127.0.0.1", 0), KnowsNoKey) as server:
         environment = {"WANDB_BASE_URL": f"http://127.0.0.1:{server.server_port}", "WANDB_API_KEY": 40 * "1"}
-        for name, value in {**environment, "WANDB_MODE": "online", "WANDB_HTTP_TIMEOUT": "3"}.items():
+        for name, value in {**environment, "WANDB_MODE": "online", "WANDB_HTTP_TIMEOUT": "1"}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.delenv("WANDB_INIT_TIMEOUT", raising=False)
         if listens:

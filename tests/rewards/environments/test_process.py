@@ -4,14 +4,14 @@ import inspect
 import json
 import os
 import random
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from evenkeel.rewards.environments import build_environment, by_turn
+from evenkeel.rewards.environments import build_environment, by_turn, user_objects
 from tests.rewards.environments import parts
+from tests.rewards.isolation.sandbox.processes import all_gone
 
 PARTS = "tests.rewards.environments.parts"
 
@@ -20,22 +20,6 @@ def made(name: str = "Counting", **options: Any) -> Any:
     environment = build_environment({"name": f"{PARTS}:{name}", **options})()
     environment.reset()
     return environment
-
-
-def lives(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def gone(pids: list[int]) -> bool:
-    """Whether the processes end; the kernel takes its time."""
-    deadline = time.monotonic() + 20
-    while any(map(lives, pids)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not any(map(lives, pids))
 
 
 def said(environment: Any, call: Callable[[Any], Any]) -> tuple[str, str | None]:
@@ -80,7 +64,8 @@ def test_it_says_what_it_says_where_no_process_can_import_it():
     assert by_turn([there], [[turn, turn]]) == by_turn([here], [[turn, turn]])
 
 
-def test_a_call_that_holds_the_interpreter_ends_the_process_and_its_rows_and_the_next_rows_have_another():
+def test_a_call_that_holds_the_interpreter_ends_the_process_and_its_rows_and_the_next_rows_have_another(monkeypatch):
+    monkeypatch.setattr(user_objects, "SECONDS_TO_ANSWER", 0.5)
     kind = build_environment({"name": f"{PARTS}:Unruly", "time_limit_s": 0.5})
     one, other = kind(), kind()
     for each in (one, other):
@@ -91,7 +76,7 @@ def test_a_call_that_holds_the_interpreter_ends_the_process_and_its_rows_and_the
     with pytest.raises(RuntimeError):
         one.hang()
     assert one.failure == "hang failed: TimeoutError: no answer within time_limit_s = 0.5"
-    assert gone(pids)
+    assert all_gone(pids, within_seconds=20)
     with pytest.raises(RuntimeError):
         other.count()
     assert "its object was lost with its process" in str(other.failure)
@@ -101,14 +86,7 @@ def test_a_call_that_holds_the_interpreter_ends_the_process_and_its_rows_and_the
         assert json.loads(each.processes())[0] not in pids
 
 
-def test_an_object_is_reset_for_its_next_row():
-    environment = made()
-    heard = [environment.count()]
-    environment.reset()
-    assert [text.split(",")[0] for text in (*heard, environment.count())] == ["row 1", "row 2"]
-
-
-def test_what_it_draws_comes_from_the_stream_of_the_run():
+def test_an_object_is_reset_for_its_next_row_and_draws_from_the_stream_of_the_run():
     heard = []
     for _ in range(2):
         random.seed(7)
@@ -117,4 +95,5 @@ def test_what_it_draws_comes_from_the_stream_of_the_run():
         environment.reset()
         heard.append((first, environment.count()))
     assert heard[0] == heard[1]
+    assert [text.split(",")[0] for text in heard[0]] == ["row 1", "row 2"]
     assert len({text.split(",")[1] for text in heard[0]}) == 2

@@ -22,26 +22,22 @@ def own(spec: Any) -> UserVerifier:
     return verifier
 
 
-@pytest.mark.parametrize("returns", ["verdict", "float", "int", "bool", "numpy", "score of numpy"])
-def test_a_result_with_an_obvious_meaning_has_it(returns: str) -> None:
-    verdicts = own({"name": f"{HERE}:last_word", "returns": returns}).judge_all(["so 5", "so 6"], ["5", "5"])
-    assert [verdict.score for verdict in verdicts] == [1.0, 0.0]
-    assert all(type(verdict.score) is float for verdict in verdicts)
+def test_a_result_with_an_obvious_meaning_has_it_and_another_is_unscored_and_named() -> None:
+    obvious = ("verdict", "float", "int", "bool", "numpy", "score of numpy")
+    others = {"text": "of type str", "tuple": "of type tuple", "None": "None"}
+    completions = [f"{returned}: {word}" for returned in (*obvious, *others) for word in "56"]
+    verdicts = own(f"{HERE}:as_named").judge_all(completions, ["5"] * len(completions))
+    assert [verdict.score for verdict in verdicts] == [1.0, 0.0] * 6 + [None] * 6
+    assert all(type(verdict.score) is float for verdict in verdicts[:12])
+    for verdict, said in zip(verdicts[12::2], others.values(), strict=True):
+        assert verdict.reason.startswith(f"{HERE}:as_named")
+        assert said in verdict.reason
 
 
-@pytest.mark.parametrize(("returns", "said"), [("text", "of type str"), ("tuple", "of type tuple"), ("None", "None")])
-def test_another_result_is_unscored_and_named(returns: str, said: str) -> None:
-    (verdict,) = own({"name": f"{HERE}:last_word", "returns": returns}).judge_all(["so 5"], ["5"])
-    assert verdict.score is None
-    assert said in verdict.reason
-    assert verdict.reason.startswith(f"{HERE}:last_word")
-
-
-@pytest.mark.parametrize("function", ["misbehaving", "nameless"])
-def test_a_row_at_which_it_ends_leaves_the_others_scored(function: str) -> None:
-    """Also by ``os._exit(0)``, which would end a run with status 0. The nameless one is found by its path."""
+def test_a_row_at_which_it_ends_leaves_the_others_scored() -> None:
+    """Also by ``os._exit(0)``, which would end a run with status 0."""
     completions = ["a", "raise", "exit", "crash", "b", "leave 0", "a"]
-    verdicts = own(f"{HERE}:{function}").judge_all(completions, ["a"] * 7)
+    verdicts = own(f"{HERE}:misbehaving").judge_all(completions, ["a"] * 7)
     assert [verdict.score for verdict in verdicts] == [1.0, None, None, None, 0.0, None, 1.0]
     said = [verdict.reason for verdict in verdicts]
     assert "LookupError: no such row" in said[1]
@@ -53,11 +49,12 @@ def test_a_row_at_which_it_ends_leaves_the_others_scored(function: str) -> None:
 
 @pytest.mark.parametrize("act", ["sleep", "hold"])
 def test_one_that_sleeps_or_holds_the_interpreter_costs_its_batch_the_time_and_no_more(act: str) -> None:
-    verifier = own(f"{HERE}:misbehaving")
+    """A lambda: it is found by its path."""
+    verifier = own(f"{HERE}:nameless")
     before = {child.pid for child in psutil.Process().children()}
     verdicts = verifier.judge_all(["a", act, "a"], ["a"] * 3)
     assert [verdict.score for verdict in verdicts] == [1.0, None, None]
-    assert all("timeout_s = 3" in verdict.reason and verdict.killed for verdict in verdicts[1:])
+    assert all("timeout_s = 1" in verdict.reason and verdict.killed for verdict in verdicts[1:])
     assert f"'{act}', reference 'a'" in verdicts[1].reason
     assert {child.pid for child in psutil.Process().children()} <= before, "its process is ended"
     assert verifier.judge_all(["a"], ["a"])[0].score == 1.0  # the next batch has its own time

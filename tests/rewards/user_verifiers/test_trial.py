@@ -45,7 +45,6 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
     [
         (f"{HERE}:OneArgument", "takes 2 positional arguments but 3 were given"),
         (f"{HERE}:exits", r"sys.exit\('bye'\)"),
-        (f"{HERE}:sleeps", r"timeout_s = 1 of its batch"),
         (f"{HERE}:leaves", r"exit code 0"),
         ({"name": f"{HERE}:last_word", "returns": "text"}, "of type str, which is not a verdict. Return"),
         ({"name": f"{HERE}:last_word", "returns": "nan"}, "its score is nan"),
@@ -66,7 +65,7 @@ def test_one_that_is_paid_by_length_is_tried_and_bounded_too() -> None:
     paid = {"name": "cosine_length", "max_tokens": 100, "verifier": {"name": f"{HERE}:last_word"}}
     assert check(paid) == list(range(100))
     paid["verifier"] = f"{HERE}:sleeps"
-    with pytest.raises(Refusal, match=r"timeout_s = 1 "):
+    with pytest.raises(Refusal, match=r"timeout_s = 1 of its batch"):
         check(paid)
     solvable = build_verifier({"name": "cosine_length", "max_tokens": 100, "verifier": "countdown"})
     assert "no expression" in solvable.unanswerable({"numbers": [1, 1], "target": 50})

@@ -34,6 +34,12 @@ def last_word(completion: str, reference: Any, *, returns: str = "verdict") -> A
     }[returns]
 
 
+def as_named(completion: str, reference: Any) -> Any:
+    """As `last_word`; the completion says what it returns."""
+    returns, _, words = completion.partition(": ")
+    return last_word(words, reference, returns=returns)
+
+
 @traits(timeout_s=3.0)
 def misbehaving(completion: str, reference: Any) -> float:
     """Does what the completion says."""
@@ -52,7 +58,7 @@ def misbehaving(completion: str, reference: Any) -> float:
     return float(completion == reference)
 
 
-nameless = traits(timeout_s=3.0)(lambda completion, reference: misbehaving(completion, reference))
+nameless = traits(timeout_s=1.0)(lambda completion, reference: misbehaving(completion, reference))
 
 
 def leaves(completion: str, reference: Any) -> float:

@@ -62,7 +62,7 @@ def test_it_scores_as_trls_reward_does(pairs: list[tuple[str, Any]]) -> None:
 
 def test_what_no_signal_interrupts_costs_its_completion_alone() -> None:
     """In C, with GMP, the library's own timer is not heard. It is the gold's fault where that alone does not end."""
-    verifier, endless = MathVerify(cpu_seconds=2.0), "$\\binom{1000000000}{500000000}$"
+    verifier, endless = MathVerify(cpu_seconds=0.5), "$\\binom{1000000000}{500000000}$"
     cut, right, unusable = verifier.judge_all(
         [f"\\boxed{{{endless.strip('$')}}}", "\\boxed{3}", "\\boxed{3}"], ["3", "3", endless]
     )

@@ -24,7 +24,6 @@ def judge(item: list[Any]) -> Any:
         "not json": lambda: {argument},
         "spin": _spin,
         "factorial": lambda: len(str(math.factorial(argument))),
-        "sleep": lambda: time.sleep(argument),
         "memory": lambda: len(bytes(argument)),
         "signal": lambda: os.kill(os.getpid(), argument),
         "environment": lambda: sorted(os.environ),

@@ -56,7 +56,7 @@ def test_fraction_is_the_share_of_tests(reference: Any) -> None:
 @pytest.mark.parametrize("reference", [CALLS, {"test_list": ASSERTS}], ids=["function", "asserts"])
 def test_fraction_counts_what_comes_after_a_cut_as_not_passed(reference: Any) -> None:
     code = "def add(a, b):\n    while a == 5: pass\n    return a + b"
-    verdict = CodeTests(score="fraction", cpu_seconds=1)(fenced(code), reference)
+    verdict = CodeTests(score="fraction", cpu_seconds=0.5)(fenced(code), reference)
     assert verdict.score == pytest.approx(1 / 3)
     assert verdict.killed
 
@@ -81,7 +81,7 @@ BEYOND_LIMITS: list[tuple[Any, str, str]] = [
 
 @pytest.fixture(scope="module")
 def cut_off() -> list[Verdict]:
-    verifier = CodeTests(cpu_seconds=1)
+    verifier = CodeTests(cpu_seconds=0.5)
     return verifier.judge_all([fenced(code) for _, code, _ in BEYOND_LIMITS], [row[0] for row in BEYOND_LIMITS])
 
 
@@ -94,10 +94,10 @@ def test_a_program_beyond_its_limits_is_wrong(cut_off: list[Verdict], number: in
 
 
 def test_each_call_has_the_limits_to_itself() -> None:
-    """Three calls of 0.4 seconds each under a limit of one second: the honest program passes all of them."""
-    busy = "    end = time.process_time() + 0.4\n    while time.process_time() < end: pass\n"
+    """Three calls of 0.25 seconds each under a limit of 0.6 seconds: the honest program passes all of them."""
+    busy = "    end = time.process_time() + 0.25\n    while time.process_time() < end: pass\n"
     code = f"import time\ndef add(a, b):\n{busy}    return a + b"
-    assert CodeTests(cpu_seconds=1)(fenced(code), CALLS).score == 1
+    assert CodeTests(cpu_seconds=0.6)(fenced(code), CALLS).score == 1
 
 
 def test_a_verdict_does_not_depend_on_the_batch() -> None:
