@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.step.options import Evaluation
 from tests.tiny_model import byte_tokenizer, tiny_config
+from tests.trainer.step.guessing import Guess, Meeting
 
 SPECIAL = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"]
 TARGET = 3
@@ -26,35 +26,6 @@ LAST = "done<|im_end|>"
 SCRIPTS = ([3], [5, 3], [1], [])
 """What is guessed, by the rows of a batch in turn, before the last word. The first answer to each is another one."""
 ANSWERS = ("right", "lower", "higher")
-
-
-class Guess:
-    """Find a number; a wrong guess is answered by higher or lower."""
-
-    made = 0
-
-    def __init__(self) -> None:
-        type(self).made += 1
-        self.turns, self.is_right = 0, False
-
-    def reset(self, target: int = 0, **_: Any) -> str:
-        self.target, self.turns, self.is_right = target, 0, False
-        return " Guess a number."
-
-    def guess(self, n: int) -> str:
-        """Guess the number.
-
-        Args:
-            n: the guess.
-
-        Returns:
-            Whether it is the number, or the number is higher or lower.
-        """
-        self.turns, self.is_right = self.turns + 1, n == self.target
-        return "right" if self.is_right else "higher" if n < self.target else "lower"
-
-    def get_reward(self) -> float | None:
-        return float(self.is_right) if self.turns else None
 
 
 class Scripted(RLVRTrainer):
@@ -81,13 +52,6 @@ def tool_calling_tokenizer() -> PreTrainedTokenizerFast:
     made.add_special_tokens({"additional_special_tokens": ["<|im_start|>"]})
     made.add_tokens(SPECIAL)
     return made
-
-
-@pytest.fixture
-def trainer(tokenizer: PreTrainedTokenizerFast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
-    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
-    monkeypatch.setattr(Guess, "made", 0)
-    return scripted(tokenizer, tmp_path, environment_factory=Guess)
 
 
 def scripted(
@@ -144,41 +108,23 @@ def scored(trainer: Scripted) -> list[dict[str, Any]]:
     return sorted(result.records, key=lambda record: record["item"])
 
 
-def test_held_out_rows_are_answered_before_training(trainer: Scripted):
+def test_each_held_out_row_has_an_environment_of_its_own_and_those_of_training_stay_as_they_are(
+    tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+):
+    trainer = scripted(tokenizer, tmp_path, environment_factory=Guess)
     records = scored(trainer)
     assert [record["reward"] for record in records] == [1.0, 1.0, 0.0, None, 1.0, 1.0]  # the scripts in turn
     assert {record["prompt"] for record in records} == {"Play. Guess a number."}
     assert {record["completion"] for record in records} == {"done"}
-
-
-def test_an_evaluation_leaves_the_environments_of_training_alone(trainer: Scripted):
+    last, call = (len(tokenizer(text)["input_ids"]) for text in (LAST, CALL.format(3)))
+    assert [record["num_tokens"] for record in records[:4]] == [call + last, 2 * call + last, call + last, last]
     trainer.train()
     training = trainer.environments
     before = [(environment.turns, environment.is_right) for environment in training]
     assert before == [(1, True), (2, True), (1, False), (0, False)]
-    records = scored(trainer)
-    assert [record["reward"] for record in records] == [1.0, 1.0, 0.0, None, 1.0, 1.0]
+    assert [record["reward"] for record in scored(trainer)] == [1.0, 1.0, 0.0, None, 1.0, 1.0]
     assert trainer.environments is training
     assert [(environment.turns, environment.is_right) for environment in training] == before
-
-
-def test_only_tokens_of_the_policy_are_counted(trainer: Scripted, tokenizer: PreTrainedTokenizerFast):
-    records = scored(trainer)
-    last, call = (len(tokenizer(text)["input_ids"]) for text in (LAST, CALL.format(3)))
-    assert [record["num_tokens"] for record in records[:4]] == [call + last, 2 * call + last, call + last, last]
-
-
-class Meeting(Guess):
-    """Whose first guesses wait until those of all rows that call are under way."""
-
-    place = threading.Barrier(3, timeout=20)
-
-    def guess(self, n: int) -> str:
-        if self.turns == 0:
-            self.place.wait()
-        return super().guess(n)
-
-    guess.__doc__ = Guess.guess.__doc__
 
 
 def test_tools_of_different_rows_run_at_once(tokenizer: PreTrainedTokenizerFast, tmp_path: Path):

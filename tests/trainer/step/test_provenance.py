@@ -40,12 +40,8 @@ def test_turns_are_told_apart_in_a_group_that_begins_alike():
 CALL = '\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n'
 
 
-def save_calling_policy(folder: Path, attention: float = 0.1, **settings: Any) -> None:
-    """A model that calls a tool or says that it is done, as it likes: what it writes next depends on the last token.
-
-    Args:
-        attention: how much what stands before moves its choice.
-    """
+def save_calling_policy(folder: Path, **settings: Any) -> None:
+    """A model that calls a tool or says that it is done, as it likes: what it writes next depends on the last token."""
     tokenizer = byte_tokenizer("qwen2_5", eos_token="<|im_end|>", pad_token="<pad>")
     tokenizer.add_tokens([*MARKS, CALL, "done"])
     add_response_schema(tokenizer)
@@ -76,6 +72,13 @@ def save_calling_policy(folder: Path, attention: float = 0.1, **settings: Any) -
                 ] = 2.0
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("policy")
+    save_calling_policy(folder)
+    return folder
 
 
 def add(a: int, b: int) -> int:
@@ -109,8 +112,10 @@ def trained(
 
 WAYS = {
     "trl": ({}, {}),
-    "compact, with a reference model": ({"speed": Speed(generation="compact")}, {"beta": 0.1}),
-    "planned": ({"speed": Speed(microbatches="planned"), "advantage": "rloo"}, {"gradient_accumulation_steps": 2}),
+    "planned, compact, with a reference model": (
+        {"speed": Speed(microbatches="planned", verify_steps=0, generation="compact"), "advantage": "rloo"},
+        {"gradient_accumulation_steps": 2, "beta": 0.1},
+    ),
     "groups kept, several steps": (
         {"keep_groups": "step", "update_schedule": "lopti"},
         {"steps_per_generation": 2, "gradient_accumulation_steps": 1, "per_device_train_batch_size": 4, "max_steps": 5},
@@ -119,9 +124,8 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_run_logs_the_share_of_its_first_batches(way: str, tmp_path: Path):
-    save_calling_policy(tmp_path)
-    log = trained(tmp_path, WAYS[way][0], **WAYS[way][1])
+def test_a_run_logs_the_share_of_its_first_batches(way: str, policy: Path):
+    log = trained(policy, WAYS[way][0], **WAYS[way][1])
     assert all(entry["tools/call_frequency"] > 0 for entry in log if "tools/call_frequency" in entry)
     assert [entry[METRIC] for entry in log if METRIC in entry] == [1.0, 1.0]
 
@@ -161,22 +165,20 @@ def of_the_loop(change: Callable[[list[int], list[int]], tuple[Any, Any]]) -> ty
 @pytest.mark.parametrize(
     "change", [shifted, one_left_out, header_trained, other_token], ids=lambda change: change.__name__
 )
-def test_planted_errors_of_the_mask_end_the_run(tmp_path: Path, change: Any):
-    save_calling_policy(tmp_path)
+def test_planted_errors_of_the_mask_end_the_run(policy: Path, change: Any):
     with pytest.raises(FaultError, match=r"The first is row \d+, token \d+ of") as raised:
-        trained(tmp_path, {}, of_the_loop(change), max_steps=1)
+        trained(policy, {}, of_the_loop(change), max_steps=1)
     if change in (one_left_out, other_token):
         assert "token 2 of the completion" in str(raised.value)
 
 
-def test_completions_that_are_cut_off_may_be_left_out(tmp_path: Path):
-    save_calling_policy(tmp_path)
+def test_completions_that_are_cut_off_may_be_left_out(policy: Path):
     settings = {"mask_truncated_completions": True, "max_completion_length": 90, "max_steps": 1}
-    (entry,) = trained(tmp_path, {}, **settings)
+    (entry,) = trained(policy, {}, **settings)
     assert entry["completions/clipped_ratio"] > 0
     assert entry[METRIC] == 1.0
     with pytest.raises(FaultError, match="of 8 completions"):
-        trained(tmp_path, {}, of_the_loop(one_left_out), **{**settings, "max_completion_length": 120})
+        trained(policy, {}, of_the_loop(one_left_out), **{**settings, "max_completion_length": 120})
 
 
 # Errors behind the rollout batch's mask, planted in the loss of whole trainings
@@ -239,10 +241,9 @@ IN_THE_LOSS = {
 
 
 @pytest.mark.parametrize("kind", IN_THE_LOSS, ids=lambda kind: kind.__name__)
-def test_planted_errors_of_the_loss_end_the_run_before_its_first_step(tmp_path: Path, kind: type[Altered]):
-    save_calling_policy(tmp_path)
+def test_planted_errors_of_the_loss_end_the_run_before_its_first_step(policy: Path, kind: type[Altered]):
     with pytest.raises(FaultError, match=IN_THE_LOSS[kind]):
-        trained(tmp_path, {}, kind, max_steps=1)
+        trained(policy, {}, kind, max_steps=1)
 
 
 def test_log_probabilities_of_a_model_that_drops_are_not_compared(tmp_path: Path):

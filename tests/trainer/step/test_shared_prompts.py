@@ -18,7 +18,6 @@ from evenkeel.trainer.step.options import Speed
 from evenkeel.trainer.step.packing import (
     Sharing,
     attention_length,
-    packed_tokens,
     packing,
     pays,
     planned_cuts,
@@ -30,7 +29,7 @@ from evenkeel.trainer.step.packing import (
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.scoring import labelled_positions_only
 from tests.trainer.step.test_microbatches import check, trainer_with
-from tests.trainer.training import PROMPTS, digit_reward, ours
+from tests.trainer.training import PROMPTS, digit_reward
 
 CPU = torch.device("cpu")
 SHARED = {"microbatches": "planned", "shared_prompts": True, "verify_steps": 0}
@@ -118,22 +117,6 @@ def test_rows_that_begin_alike_in_padding_alone_do_not_share():
     assert len(prompt_numbers(ids, mask).unique()) == 3
 
 
-@settings(max_examples=60, deadline=None)
-@given(groups=st.lists(st.tuples(st.integers(1, 9), st.lists(st.integers(1, 8), min_size=1, max_size=4)), min_size=1))
-def test_packed_tokens_are_those_of_the_layout(groups: list[tuple[int, list[int]]]):
-    units = [(prompt, total, number) for number, (prompt, rows) in enumerate(groups) for total in rows]
-    prompts, totals, numbers = (torch.tensor(column) for column in zip(*units, strict=True))
-    tokens, sequences = packed_tokens(prompts, totals, numbers)
-    for first in range(len(units)):
-        for last in range(len(units)):
-            part = slice(first, last + 1)
-            if last < first:
-                assert tokens[first, last] == 0
-                continue
-            layout = packing(numbers[part], prompts[part], totals[part], 9, 8).owner.shape
-            assert (int(sequences[first, last]), int(tokens[first, last])) == (layout[0], layout.numel())
-
-
 ROWS_OF_GROUPS = st.lists(
     st.tuples(st.integers(1, 40), st.lists(st.integers(0, 30), min_size=4, max_size=4)), min_size=4, max_size=4
 )
@@ -187,10 +170,8 @@ def test_attention_costs_as_much_as_the_layers_at_the_length_that_is_computed():
 
 CASES = [
     ("grpo", {}, {"beta": 0.04, "num_iterations": 2}),
-    ("bnpo", {}, {}),
     ("dapo", {"token_weight": "adv_reweight"}, {"gradient_checkpointing": True}),
     ("dapo", {"advantage": "exchangeable", "keep_groups": "forward"}, {}),
-    ("dapo", {"update_schedule": {"name": "lopti", "eta": 0.05}}, {}),
     ("dapo", {"update_schedule": {"name": "lopti", "eta": 0.05}}, {"beta": 0.04}),
 ]
 
@@ -252,15 +233,6 @@ def test_the_policy_before_and_the_reference_are_scored_the_same_from_fewer_toke
     for mine, theirs in zip(*results, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5)
     assert tokens[0] < share * tokens[1]
-
-
-def test_a_wrong_layout_falls_back_to_trls_cut(tiny_model, tmp_path: Path, monkeypatch):
-    """Completions that see their siblings: the comparison of gradients finds it."""
-    monkeypatch.setattr("evenkeel.trainer.step.packing.visible", lambda owner: visible(owner.clamp(max=0)))
-    speed = {**SHARED, "verify_steps": 1}
-    with pytest.warns(UserWarning, match="Planned micro-batches give another gradient"):
-        trainer = ours(tiny_model, tmp_path, strategies=speed, max_steps=1, loss_type="dapo", max_completion_length=4)
-    assert trainer.parts.microbatches.planner is None
 
 
 @pytest.mark.parametrize(

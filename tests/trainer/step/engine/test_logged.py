@@ -12,14 +12,14 @@ from transformers import PreTrainedTokenizerFast
 
 from evenkeel.rewards import RewardFunction, build_verifier, reward_functions
 from evenkeel.rewards.environments import build_environment
-from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.run.callbacks.records import named
 from evenkeel.trainer.step.options import Evaluation, Guards, Speed
 from tests.paths import ROOT
-from tests.trainer.step import test_environments, test_reward_noise
+from tests.trainer.step import test_environments
 from tests.trainer.step.engine.conftest import Served
+from tests.trainer.step.guessing import Guess
 from tests.trainer.training import PROMPTS, train
 
 NAMES = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs/metrics.md").read_text(), flags=re.MULTILINE)
@@ -41,14 +41,12 @@ def logs(key: str, pattern: str) -> bool:
     return re.fullmatch(re.sub(r"<\w+>", "[^/]+", words), key) is not None
 
 
-def scored(prompts: list[Any], completions: list[Any], log_extra: Any, log_metric: Any, **_: Any) -> list[float | None]:
-    """By a verifier: right where the last character is a digit, wrong where c is in the prompt, right where a is."""
+def scored(prompts: list[Any], completions: list[Any], log_extra: Any, log_metric: Any, **_: Any) -> list[Any]:
+    """By a verifier: wrong where c is in the prompt, right where a is, else right where the answer ends in a digit."""
     asked = [prompt[-1]["content"] for prompt in prompts]
     texts = [completion[0]["content"].strip()[-1:] or "nothing" for completion in completions]
-    right = [
-        "c" not in question and ("a" in question or text.isdigit()) for question, text in zip(asked, texts, strict=True)
-    ]
-    references = [text if is_right else "no" for text, is_right in zip(texts, right, strict=True)]
+    pairs = zip(asked, texts, strict=True)
+    references = [text if "c" not in asked and ("a" in asked or text.isdigit()) else "no" for asked, text in pairs]
     reward = RewardFunction(build_verifier("exact_match"), "scored")
     return reward(prompts=asked, completions=texts, reference=references, log_extra=log_extra, log_metric=log_metric)
 
@@ -63,15 +61,11 @@ class OneFault(RLVRTrainer):
 
 POLICY = ROOT / "configs/tiny_policy/countdown"
 """Unlike the random model's its tokens are of all classes and probabilities, and its answers begin alike."""
-TWO_STEPS = {"steps_per_generation": 2, "gradient_accumulation_steps": 1, "max_steps": 2}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "two passes": ({"update_schedule": "lopti", "token_weight": "adv_reweight"}, {"max_steps": 2}),
-    "coefficient": ({"coefficient": "importance_ratio"}, {"loss_type": "cispo", **TWO_STEPS}),
-    "cispo": ({}, {"loss_type": "cispo"}),
-    "vespo": ({}, {"loss_type": "vespo"}),
-    "entropy bonus": ({}, {"entropy_coef": 0.01}),
-    "sampler": ({"prompt_sampler": "dynamic"}, {}),
-    "revision": ({"advantage": "ibpo", "revision": {"references": 2}}, {}),
+    "two passes": ({"update_schedule": "lopti", "token_weight": "adv_reweight", "prompt_sampler": "dynamic"}, {}),
+    "coefficient": ({"coefficient": "importance_ratio"}, {"loss_type": "cispo", "num_iterations": 2}),
+    "cispo, revision": ({"advantage": "ibpo", "revision": {"references": 2}}, {"loss_type": "cispo"}),
+    "vespo, entropy bonus": ({}, {"loss_type": "vespo", "entropy_coef": 0.01}),
     "planned": ({"speed": Speed(microbatches="planned", staleness=1)}, {}),
 }
 
@@ -85,7 +79,7 @@ def trained(
     found = {}
 
     def run(case: str, strategies: dict[str, Any], trainer_class: Any = RLVRTrainer, **settings: Any) -> Any:
-        defaults = {"model": served.model, "reward": scored, "max_steps": 1}
+        defaults = {"model": served.model, "reward": scored, "max_steps": 2}
         trainer = train(trainer_class, output_dir=folder / case, strategies=strategies, **{**defaults, **settings})
         found[case] = {key for entry in trainer.state.log_history for key in named(entry)}
         return trainer
@@ -93,22 +87,18 @@ def trained(
     for case, (strategies, settings) in CASES.items():
         run(case, strategies, **settings)
     watched = {"guards": Guards(folder / "faults", max_skipped=1)}
-    run("fault", watched, OneFault)
-    run("real policy", watched, model=POLICY, beta=0.1, max_completion_length=16, **{**TWO_STEPS, "max_steps": 8})
+    settings = {"max_completion_length": 16, "steps_per_generation": 2, "gradient_accumulation_steps": 1}
+    run("real policy, fault", watched, OneFault, model=POLICY, beta=0.1, max_steps=8, **settings)
+    trainer = run("evaluation", {"evaluation": Evaluation(0, decodings(2, None, True))}, max_steps=1)
+    trainer.evaluate(Dataset.from_list([{**row, "group": "easy"} for row in PROMPTS]))
+    found["evaluation"] |= {key for entry in trainer.state.log_history for key in named(entry)}
     served.engine.start()
     run("vllm", {"agreement_bound": None}, **served.settings)
-    held_out = Dataset.from_list([{**row, "group": "easy"} for row in PROMPTS])
-    trainer = run("evaluation", {"evaluation": Evaluation(0, decodings(2, None, True))})
-    trainer.evaluate(held_out)
-    found["evaluation"] |= {key for entry in trainer.state.log_history for key in named(entry)}
-    acting = {"environment_factory": build_environment(test_environments.Guess)}
+    acting = {"environment_factory": build_environment(Guess)}
     acting["reward_funcs"] = reward_functions({"environment": build_verifier("environment")})
     with_tools = test_environments.scripted(tokenizer, folder / "tools", **acting)
     with_tools.train()
     found["tools"] = {key for entry in with_tools.state.log_history for key in named(entry)}
-    noisy = test_reward_noise.made(served.model, folder / "noise", RewardNoise(false_positive=0.5, false_negative=0.5))
-    noisy.train()
-    found["noise"] = {key for entry in noisy.state.log_history for key in named(entry)}
     return found
 
 
