@@ -74,10 +74,7 @@ def build_verifier(spec: PartSpec) -> Verifier:
     found = VERIFIER_KIND.find(spec)
     target = found.target
     if isinstance(target, Verifier):
-        if found.options:
-            kind = f"{type(target).__module__}:{type(target).__qualname__}"
-            what = f"verifier {found.label!r} is built already and takes no {', '.join(found.options)}. Name {kind}."
-            raise PartError(what, code="options-of-a-built-verifier")
+        VERIFIER_KIND.checked_options(found, (), type(target))  # it has them already
         return target
     if not callable(target) or (isinstance(target, type) and not issubclass(target, Verifier)):
         what = f"verifier {found.label!r} is neither a subclass of evenkeel.rewards.Verifier nor a function."

@@ -88,9 +88,6 @@ def check_rewards(
             if isinstance(tried, UserVerifier) and (problem := trial_problem(tried, mine)):
                 raise Refusal(f"{source}, {label}: {problem}", code="unusable-verifier")
         problems = {own[place]: problem for place, problem in unusable_references(verifier, mine).items()}
-        usable = [row for row in own if row not in problems]
-        notes = zip(usable, verifier.reference_remarks([references[row] for row in usable]), strict=True)
-        remarks = {row: f"{references[row]!r:.80}: {remark}" for row, remark in notes if remark}
         left_out |= set() if label in only_measure else problems.keys()
         if len(left_out) > max_unusable:
             raise Refusal(
@@ -101,8 +98,6 @@ def check_rewards(
         if problems:
             what = "not measured" if label in only_measure else "left out"
             logger.warning("%s, %s: %s %s", source, label, what, _named(problems))
-        if remarks:
-            logger.warning("%s, %s: usable, but to be looked at: %s", source, label, _named(remarks))
     return [row for row in range(len(references)) if row not in left_out]
 
 

@@ -98,10 +98,6 @@ class Verifier(ABC):
         """
         return ""
 
-    def reference_remarks(self, references: Sequence[Any]) -> list[str]:
-        """Of each usable reference what to know before training: that hardly an answer can equal it. Empty: nothing."""
-        return [""] * len(references)
-
 
 def score_problem(score: float) -> str:
     """Why ``score`` cannot be a reward; empty where it can."""

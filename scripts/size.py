@@ -44,7 +44,6 @@ CHECKING = (
     "trainer/run/config/problems.py",
     "trainer/run/config/wording.py",
     "trainer/run/config/keys.py",
-    "trainer/run/launched_as.py",
     "trainer/run/library_errors.py",
     "trainer/run/preflight.py",
     "trainer/step/compatibility.py",

@@ -43,8 +43,8 @@ REFUSED = [
     ("collections:OrderedDict", "standard-library", "collections:OrderedDict"),
     (
         {"name": "evenkeel.rewards.verifiers.reasoning_gym.verifier:_PUZZLE24", "use_all": False},
-        "options-of-a-built-verifier",
-        "evenkeel.rewards.verifiers.countdown:Countdown",
+        "unknown-option",
+        "has no option 'use_all'. Its options: none",
     ),
     (
         {"name": "soft_overlong", "max_tokens": 90},

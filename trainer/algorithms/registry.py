@@ -99,9 +99,6 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
     signals = [p for p in parameters if p.name in SIGNALS[kind]]
     columns = [p for p in parameters if p not in signals and _is_column(kind, found, p)]
     rest = [p for p in parameters if p not in signals and p not in columns]
-    if is_class and rest:
-        what = f"{kind} {found.label!r}: __call__ takes {rest[0].name}; options belong into __init__."
-        raise PartError(what, code="option-of-call")
     rest = list(inspect.signature(target).parameters.values()) if is_class else rest
     options = KINDS[kind].checked_options(found, rest, target.__init__ if is_class else target)
     return Strategy(

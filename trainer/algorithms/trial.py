@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -85,17 +84,16 @@ def tried(strategy: Strategy) -> Strategy:
             or an estimator's advantages change with another group's rows and no trait says so.
     """
     token_level, cut = strategy.token_level, strategy.traits.depends_on_the_cut
-    with _random_streams_kept(strategy):
-        for signals in _examples(strategy):
-            part = _untouched(strategy)  # what it learns in the trial is forgotten
-            result = _checked(part, signals)
-            _check_repeats(strategy, part, result, partial(_checked, signals=signals))
-            if strategy.kind == ADVANTAGE:
-                token_level = token_level or result.dim() == 2
-                if not strategy.traits.depends_on_other_groups:
-                    _check_groups_apart(strategy, signals, result)
-            elif strategy.kind == TOKEN_WEIGHT:
-                cut = cut or not _same_in_parts(_untouched(strategy), signals, 2 * GROUP_SIZE)
+    for signals in _examples(strategy):
+        part = _untouched(strategy)  # what it learns in the trial is forgotten
+        result = _checked(part, signals)
+        _check_repeats(strategy, part, result, partial(_checked, signals=signals))
+        if strategy.kind == ADVANTAGE:
+            token_level = token_level or result.dim() == 2
+            if not strategy.traits.depends_on_other_groups:
+                _check_groups_apart(strategy, signals, result)
+        elif strategy.kind == TOKEN_WEIGHT:
+            cut = cut or not _same_in_parts(_untouched(strategy), signals, 2 * GROUP_SIZE)
     return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
 
 
@@ -133,7 +131,7 @@ def tried_schedule(strategy: Strategy) -> UpdateSchedule:
         passes = range(schedule.num_passes)
         return torch.stack([schedule.kept(probs, mask, index, keys).long() for index in passes])
 
-    with _failures_named(strategy), _random_streams_kept(replace(strategy, traits=Traits())):
+    with _failures_named(strategy):
         kept, again = all_passes(), all_passes()
     if not torch.equal(kept.sum(0), mask):
         raise PartError(f"{name}: its passes do not train every token of the mask exactly once. Let select do that.")
@@ -165,8 +163,7 @@ def tried_sampler(strategy: Strategy) -> Strategy:
         return prompts
 
     trial = _untouched(strategy)
-    with _random_streams_kept(undeclared):
-        _check_repeats(undeclared, trial, chosen(trial), chosen)
+    _check_repeats(undeclared, trial, chosen(trial), chosen)
     return strategy
 
 
@@ -205,23 +202,6 @@ def _failures_named(strategy: Strategy) -> Iterator[None]:
     except Exception as error:
         message = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise PartError(f"{strategy.kind} {strategy.name!r} failed {WHERE}: {message}") from error
-
-
-@contextmanager
-def _random_streams_kept(strategy: Strategy) -> Iterator[None]:
-    """Leaves the global random streams as they were, and refuses a part that moved one without saying so.
-
-    Python's own ``random`` is left out: type checkers draw from it (beartype, which item of a list to look at).
-    """
-    torchs, numpys = torch.get_rng_state(), np.random.get_state()
-    try:
-        yield
-    finally:
-        moved = not torch.equal(torch.get_rng_state(), torchs) or str(np.random.get_state()) != str(numpys)
-        torch.set_rng_state(torchs)
-        np.random.set_state(numpys)
-    if moved and not strategy.traits.draws_at_random:
-        raise PartError(f"{strategy.kind} {strategy.name!r} draws from torch's or numpy's global stream. {_REPEAT}")
 
 
 _REPEAT = (

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig, quantization_config
@@ -12,10 +13,11 @@ from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.data import check_rows_enough
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
-from evenkeel.trainer.run.launched_as import check_launched
 from evenkeel.trainer.run.library_errors import in_words, located
 from evenkeel.trainer.run.schedule import check_arguments
 from evenkeel.trainer.step.compatibility import check_combination
+
+_ON_A_CPU = "On a CPU write trl.use_cpu: true, and launch with configs/accelerate/cpu_two_processes.yaml."
 
 
 def started_processes() -> int:
@@ -37,6 +39,36 @@ def check_launch(experiment: Experiment, tree: Node) -> None:
             check()
 
 
+def check_launched(args: Any, started: int) -> None:
+    """Refuse processes that would train alone, an engine that accelerate leaves out, and DeepSpeed's own precision.
+
+    Args:
+        args: TRL's arguments, before anything is made with them.
+        started: processes of the launcher.
+
+    Raises:
+        Refusal: saying how to launch instead.
+    """
+    state = args.distributed_state
+    kind = str(getattr(state.distributed_type, "value", state.distributed_type))
+    if started > 1 and (kind == "NO" or args.world_size != started):
+        raise Refusal(f"{started} processes were started, and each would train alone. {_ON_A_CPU}", code="launch")
+    on_cpu = args.use_cpu or _is_true("ACCELERATE_USE_CPU")
+    for engine, is_left_out in (("FSDP", True), ("DEEPSPEED", on_cpu)):
+        if _is_true(f"ACCELERATE_USE_{engine}") and kind in ("NO", "MULTI_CPU") and is_left_out:
+            raise Refusal(f"accelerate would leave {engine} out on this device. {_ON_A_CPU}", code="launch")
+    plugin: Any = getattr(args, "deepspeed_plugin", None)
+    for precision in () if plugin is None else ("bf16", "fp16"):
+        enabled = plugin.deepspeed_config.get(precision, {}).get("enabled", False)
+        if enabled is not (args.mixed_precision == precision):
+            what = f"DeepSpeed's file says {precision}.enabled: {enabled}, and the run file {args.mixed_precision}."
+            raise Refusal(f"{what} Write auto in DeepSpeed's file.", code="launch")
+
+
+def _is_true(variable: str) -> bool:
+    return os.environ.get(variable, "").lower() in ("1", "true", "yes", "y", "on", "t")
+
+
 def schedule_checks(experiment: Experiment) -> list[tuple[str, Callable[[], None]]]:
     """Topic and check of what must go together on any machine."""
     config, args, strategies = experiment.config, experiment.args, experiment.strategies
@@ -56,7 +88,7 @@ def follow_run_file(config: RunConfig) -> str:
     Returns:
         The precision that the launcher asked for; transformers takes it where the run file says neither bf16 nor fp16.
     """
-    if config.trl.get("use_cpu") or os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"):
+    if config.trl.get("use_cpu") or _is_true("ACCELERATE_USE_CPU"):
         os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "cpu")
         finds_no_gpu = "Setting accelerator to CPU"  # where DeepSpeed is installed, at every start
         logging.getLogger("DeepSpeed").addFilter(lambda record: finds_no_gpu not in record.getMessage())

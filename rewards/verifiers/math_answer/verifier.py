@@ -18,7 +18,7 @@ from evenkeel.rewards.extraction import (
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 from evenkeel.rewards.verifier import Verdict, Verifier
 from evenkeel.rewards.verifiers.math_answer.comparison import adds_percent, same
-from evenkeel.rewards.verifiers.math_answer.forms import Unreadable, unreadable_part
+from evenkeel.rewards.verifiers.math_answer.forms import Unreadable
 from evenkeel.rewards.verifiers.math_answer.notation import matching_end, without_dollars
 from evenkeel.rewards.verifiers.math_answer.quantities import product_of_powers
 from evenkeel.rewards.verifiers.math_answer.reading import read, read_beside
@@ -132,32 +132,8 @@ class MathAnswer(Verifier):
             return None
         return _PLACES[self.answer_in].written(plain_wrong_answer(read(self._golds(reference)[0]).form))
 
-    def reference_remark(self, reference: Any) -> str:
-        """That nothing but its own text can equal it, where that is so."""
-        return self.reference_remarks([reference])[0]
-
-    def reference_remarks(self, references: Sequence[Any]) -> list[str]:
-        """`reference_remark` for each; the golds that need algebra are scored against themselves side by side."""
-        alternatives = [self._usable_golds(reference) for reference in references]
-        forms = {gold: read(gold).form for gold in sum(alternatives, ())}
-        reasons = {gold: unreadable_part(form) for gold, form in forms.items()}
-        asked = {gold for gold, form in forms.items() if same(form, form, lambda one, other: None) is None}
-        for gold, trial in self._trials(asked).items():
-            if trial.value is False:
-                reasons[gold] = reasons[gold] or "no algebra can be done with it"
-        return [
-            f"only its own text is right: {reasons[texts[0]]}" if texts and all(map(reasons.get, texts)) else ""
-            for texts in alternatives
-        ]
-
     def _golds(self, reference: Any) -> tuple[str, ...]:
         return golds(reference, marked=self.answer_in == "marked")
-
-    def _usable_golds(self, reference: Any) -> tuple[str, ...]:
-        try:
-            return self._golds(reference)
-        except ValueError:
-            return ()
 
     def _first_look(self, completion: str, reference: Any) -> Verdict | _Question:
         """The verdict where it is plain, else what is to be asked."""

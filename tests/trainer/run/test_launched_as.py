@@ -17,8 +17,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run import launch
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.launched_as import check_launched
-from evenkeel.trainer.run.preflight import follow_run_file
+from evenkeel.trainer.run.preflight import check_launched, follow_run_file
 from tests.scripts.test_train import SETTINGS, run_file
 
 __all__ = ["run_file"]

@@ -65,13 +65,7 @@ def _generated(source: Source, generators: Mapping[str, Generator]) -> Table:
         rows = found.target(**options)
     except (TypeError, ValueError) as error:
         raise Refusal(f"{label} refuses its options: {error}") from error
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise Refusal(f"{label} returned {rows!r:.80}, and a list of rows is needed.")
-    keys = dict.fromkeys(key for row in rows for key in row)
-    for key in keys:
-        if without := [index for index, row in enumerate(rows) if key not in row]:
-            raise Refusal(f"{label} gives no {key!r} in {rows_named(without)}. Every row must have the same keys.")
-    return {key: [row[key] for row in rows] for key in keys}
+    return {key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)}
 
 
 def _is_rows(annotation: Any) -> bool:
@@ -95,8 +89,7 @@ def _stored(source: Source, base_dir: Path) -> Table:
         raise Refusal(f"{fault}. Name a file with rows.")
     try:
         if found is not None and found.is_dir():
-            is_saved = any((found / name).is_file() for name in ("dataset_info.json", "dataset_dict.json"))
-            dataset = _from_folder(load_from_disk(str(found)) if is_saved else None, source)
+            dataset = _split_of(load_from_disk(str(found)), source)
         elif found is not None:
             dataset = load_dataset(_format(found), data_files=str(found), split=source.split or "train")
         elif source.split is None:
@@ -119,9 +112,7 @@ def _looks_local(path: str, base_dir: Path) -> bool:
     return bool(given.suffix in _FORMATS or path.startswith((".", "/", "~")) or len(given.parts) > 2 or within)
 
 
-def _from_folder(saved: Any, source: Source) -> Any:
-    if saved is None:
-        raise Refusal(f"{source.path} was not written by save_to_disk. Name a file in it ({', '.join(_FORMATS)}).")
+def _split_of(saved: Any, source: Source) -> Any:
     splits = [*saved] if isinstance(saved, dict) else [None]
     if source.split not in splits:
         named = ", ".join(split for split in splits if split) or "none"

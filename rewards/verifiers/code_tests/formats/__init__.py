@@ -49,19 +49,19 @@ def read_tests(reference: Any) -> Tests:
         UnusableTestsError: no format is recognised, or its fields contradict it; the message says what is needed.
     """
     try:
-        return _tests(reference, name="", depth=0)
-    except RecursionError:
-        raise UnusableTestsError("nested too deep") from None
+        return _tests(reference, name="")
+    except UnusableTestsError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        raise UnusableTestsError(f"no tests can be read: {type(error).__name__}: {error}") from error
 
 
-def _tests(reference: Any, name: str, depth: int) -> Tests:
-    if depth > 5:
-        raise UnusableTestsError("fields of tests, nested too deep")
+def _tests(reference: Any, name: str) -> Tests:
     if isinstance(reference, str) and _is_code(reference.lstrip()):
         return source_text(reference)
     value = unpacked(reference, "the reference")
     if isinstance(value, Mapping):
-        return _tests_of_row(value, name, depth)
+        return _tests_of_row(value, name)
     items = sequence(value)
     if items is None:
         raise UnusableTestsError(f"a {type(reference).__name__} holds no tests")
@@ -75,7 +75,7 @@ def _is_code(text: str) -> bool:
     return text.startswith('"""') or (" " in text and text[0] not in '[{"')
 
 
-def _tests_of_row(row: Mapping[str, Any], name: str, depth: int) -> Tests:
+def _tests_of_row(row: Mapping[str, Any], name: str) -> Tests:
     row = {key: value for key, value in row.items() if value is not None}
     language = row.get("language", "python")
     if isinstance(language, str) and not language.lower().startswith("py"):
@@ -97,7 +97,7 @@ def _tests_of_row(row: Mapping[str, Any], name: str, depth: int) -> Tests:
             return cases_of_pairs([pair for field in present for pair in _pairs(row[field], field)], name)
     for field in _WRAPPERS:
         if field in row:
-            return _tests(unpacked(row[field], field), name, depth + 1)
+            return _tests(unpacked(row[field], field), name)
     raise UnusableTestsError(f"none of its fields holds tests: {', '.join(map(str, list(row)[:12]))}")
 
 

@@ -233,7 +233,7 @@ def test_format(reference: Any, kind: type, right: str, wrong: str) -> None:
     [
         ("hello", "neither JSON nor compressed"),
         ({"question": "?", "answer": "42"}, "question, answer"),
-        ({"inputs": ["1"], "outputs": []}, "1 and 0"),
+        ({"inputs": ["1"], "outputs": []}, "not as many"),
         ({"inputs": ["1", "2"], "outputs": ["", "\n"]}, "output is empty"),
         (
             [{"input": "1", "output": "1", "testtype": "functional"}, {**STDIN[0], "testtype": "stdin"}],
