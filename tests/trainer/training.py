@@ -1,6 +1,5 @@
 """One short real training run, with our trainer or TRL's, for the tests that compare final weights."""
 
-import json
 import os
 import subprocess
 import sys
@@ -121,12 +120,6 @@ def run_on_two_processes(program: str, model: Path, folder: Path, seconds: float
         timeout=seconds,
     )
     assert run.returncode == 0, run.stderr[-3000:]
-
-
-def result_of_two_processes(program: str, model: Path, folder: Path, seconds: float = 240) -> Any:
-    """What ``program`` leaves in the folder's result.json."""
-    run_on_two_processes(program, model, folder, seconds)
-    return json.loads((folder / "result.json").read_text())
 
 
 def ours(model: Path, output_dir: Path, *, strategies: dict[str, Any] | None = None, **settings: Any) -> GRPOTrainer:

@@ -12,7 +12,6 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.checkpoint import FILE
 from evenkeel.trainer.step.metrics import Means, add_lag
 from evenkeel.trainer.step.options import Schedule
-from tests.trainer.step.test_several_processes import on_two_processes
 from tests.trainer.training import max_difference, moved, train
 
 SETTINGS: dict[str, Any] = {"max_steps": 6, "loss_type": "dapo", "learning_rate": 1e-3}
@@ -162,21 +161,3 @@ def accelerator() -> Any:
     from accelerate import Accelerator
 
     return Accelerator(cpu=True)
-
-
-RESUME = """
-settings |= dict(max_steps=8, loss_type="dapo", save_strategy="steps", save_steps=3)
-stale = {"staleness": 2}
-straight = ours(model, output / "straight", strategies=stale, **settings)
-torch.manual_seed(99)
-checkpoint = str(output / "straight" / "checkpoint-3")
-resumed = ours(model, output / "resumed", strategies=stale, resume_from_checkpoint=checkpoint, **settings)
-ages = [line["lag/rollout_batches"] for line in resumed.state.log_history[:-1]]
-(output / f"rank-{rank}.json").write_text(json.dumps([max_difference(straight, resumed), ages]))
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_keep_a_queue_each(tiny_model: Path, tmp_path: Path):
-    assert on_two_processes(RESUME, tiny_model, tmp_path) == [[0.0, [0, 1, *[2] * 6]]] * 2
-    assert len([*(tmp_path / "straight" / "checkpoint-3").glob("rollouts_ahead_*.pt")]) == 2

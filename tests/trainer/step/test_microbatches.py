@@ -21,7 +21,6 @@ from tests.trainer.training import (
     max_difference,
     moved,
     ours,
-    result_of_two_processes,
 )
 
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
@@ -347,39 +346,6 @@ def test_comparing_leaves_no_trace_and_a_resumed_run_compares_where_the_straight
     assert compared[5:] == [4, 6, 7]
     assert max_difference(runs[1], resumed) == 0.0
     assert resumed.parts.checkpoint.counts == runs[1].parts.checkpoint.counts
-
-
-TWO_PROCESSES = """
-import sys, json
-from pathlib import Path
-from evenkeel.trainer import RLVRTrainer
-from tests.trainer.training import max_difference, moved, train
-
-model, output = Path(sys.argv[1]), Path(sys.argv[2])
-settings = dict(
-    per_device_train_batch_size=4, gradient_accumulation_steps=2, max_steps=4, optim="sgd", learning_rate=1.0,
-    max_completion_length=24, num_iterations=1, loss_type="grpo",
-)
-result = dict()
-for schedule in ("single_pass", dict(name="lopti", eta=0.05)):
-    runs = [
-        train(RLVRTrainer, model, output / str(schedule)[:9] / cut, **settings,
-              strategies=dict(update_schedule=schedule, microbatches=cut))
-        for cut in ("trl", "planned")
-    ]
-    assert runs[1].parts.microbatches.planner is not None
-    result[str(schedule)] = max_difference(*runs), moved(runs[0], model), runs[0].accelerator.num_processes
-if runs[0].accelerator.is_main_process:
-    (output / "result.json").write_text(json.dumps(result))
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_train_the_same_weights(tiny_model, tmp_path: Path):
-    for difference, moved_by, processes in result_of_two_processes(TWO_PROCESSES, tiny_model, tmp_path, 500).values():
-        assert processes == 2
-        assert moved_by > 1e-2
-        assert difference < 1e-4
 
 
 @pytest.mark.parametrize(("unit", "updates"), [(1, 2), (1, 4), (4, 2), (2, 3)])

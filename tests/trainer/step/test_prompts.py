@@ -1,8 +1,5 @@
 """Prompts that a sampler chooses, in real training steps: whose rows are trained, what they cost, exact resume."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -214,37 +211,3 @@ def test_an_interrupted_run_goes_on_with_the_same_prompts(tiny_model, tmp_path: 
     assert again.parts.prompts.chosen == whole.parts.prompts.chosen
     for mine, theirs in zip(again.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(mine, theirs)
-
-
-TWO_RANKS = """
-import sys
-from pathlib import Path
-import torch
-from accelerate.utils import gather_object
-from tests.trainer.step.test_prompts import ROWS, trainer_of
-trainer = trainer_of(Path(sys.argv[1]), Path(sys.argv[2]), "dynamic", per_device_train_batch_size=6, num_generations=4)
-trainer.model.train()
-trainer.current_gradient_accumulation_steps = 1
-batch = trainer._generate_and_score_completions([ROWS[0]] * 6)
-texts = trainer._tokenizer.batch_decode(batch["prompt_ids"], skip_special_tokens=True)
-everyone = gather_object(texts)
-assert everyone == [ROWS[prompt]["prompt"] for prompt in trainer.parts.prompts.chosen for _ in range(4)], everyone
-assert len(trainer.parts.prompts.chosen) == 3
-assert bool((batch["advantages"] != 0).all())
-print("fine")
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_share_the_kept_groups(tiny_model, tmp_path: Path):
-    script = tmp_path / "two.py"
-    script.write_text(TWO_RANKS)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone"]
-    ended = subprocess.run(
-        [*command, str(script), str(tiny_model), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "ACCELERATE_TORCH_DEVICE": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert ended.stdout.count("fine") == 2, ended.stderr

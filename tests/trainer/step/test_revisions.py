@@ -7,7 +7,7 @@ import pytest
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.revisions import edit_mask, references
-from tests.trainer.training import max_difference, moved, result_of_two_processes, train
+from tests.trainer.training import max_difference, moved, train
 
 TEMPLATE = "{prompt} | {answer} | {reference}"
 STRATEGIES = {"advantage": {"name": "ibpo", "lam": 0.5}, "revision": {"references": 2, "template": TEMPLATE}}
@@ -130,39 +130,3 @@ def test_a_resumed_run_draws_the_references_and_revisions_of_an_unbroken_one(tin
         made["asked"] for made in unbroken.generations[-len(resumed.generations) :]
     ]
     assert max_difference(unbroken, resumed) == 0.0
-
-
-TWO_PROCESSES = """
-import json, sys
-from pathlib import Path
-from accelerate.utils import gather_object
-from tests.trainer.step.test_revisions import run
-
-model, output = Path(sys.argv[1]), Path(sys.argv[2])
-trainer = run(model, output / "run", max_steps=3, per_device_train_batch_size=6, num_generations=4)
-made = [dict(asked=g["asked"], texts=[a[0]["content"] for a in g["answers"]], n=g["n"]) for g in trainer.generations]
-columns = [{name: seen[name].tolist() for name in ("correct", "repair", "edited")} for seen in trainer.seen]
-everything = gather_object([dict(made=made, columns=columns)])
-if trainer.accelerator.is_main_process:
-    (output / "result.json").write_text(json.dumps(everything))
-"""
-
-
-@pytest.mark.slow
-def test_two_ranks_generate_equally_often_and_see_the_same_columns_with_groups_cut_between_them(
-    tiny_model, tmp_path: Path
-):
-    first, second = result_of_two_processes(TWO_PROCESSES, tiny_model, tmp_path)
-    assert first["columns"] == second["columns"]
-    assert any(max(columns["repair"]) > 0 for columns in first["columns"])
-    sizes = [[(len(made["asked"]), made["n"]) for made in rank["made"]] for rank in (first, second)]
-    assert sizes[0] == sizes[1]
-    rollouts = [[made for made in rank["made"] if made["n"] == 4] for rank in (first, second)]
-    texts = {text for rank in rollouts for made in rank for text in made["texts"]}
-    for rank, other in ((first, second), (second, first)):
-        own = {text for made in rank["made"] if made["n"] == 4 for text in made["texts"]}
-        for made in rank["made"]:
-            if made["n"] == 1:
-                compared = [asked.split(" | ") for asked in made["asked"]]
-                assert all(answer in own and reference in texts for _, answer, reference in compared)
-        assert own != {text for made in other["made"] if made["n"] == 4 for text in made["texts"]}

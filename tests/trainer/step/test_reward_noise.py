@@ -14,7 +14,7 @@ from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.step.options import Evaluation, Speed
-from tests.trainer.training import PROMPTS, max_difference, result_of_two_processes
+from tests.trainer.training import PROMPTS, max_difference
 
 ROWS = [{**row, "reference": row["prompt"][0]["content"]} for row in PROMPTS]
 
@@ -88,33 +88,3 @@ def test_a_resumed_run_hears_the_same_errors(tiny_model: Path, tmp_path: Path):
     resumed.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-2"))
     assert max_difference(straight, resumed) == 0.0
     assert logged(straight, "verifier/accuracy") != logged(straight, "reward")
-
-
-TWO = """
-import json, sys
-from pathlib import Path
-import tests.trainer.step.test_reward_noise as test
-
-rewards = test.rewards_of(Path(sys.argv[1]), Path(sys.argv[2]), 4)
-if rewards is not None:
-    (Path(sys.argv[2]) / "result.json").write_text(json.dumps(rewards))
-"""
-
-
-def rewards_of(model: Path, folder: Path, per_device: int) -> list[list[float]] | None:
-    """What training heard in two rollout batches that every number of processes generates alike; rank 0 answers."""
-    trainer = made(
-        model,
-        folder,
-        RewardNoise(false_positive=0.4, false_negative=0.4),
-        max_steps=2,
-        learning_rate=0.0,
-        per_device_train_batch_size=per_device,
-    )
-    trainer.train()
-    return [rewards.tolist() for rewards, _ in SEEN] if trainer.accelerator.is_main_process else None
-
-
-@pytest.mark.slow
-def test_two_processes_hear_the_same_errors(tiny_model: Path, tmp_path: Path):
-    assert result_of_two_processes(TWO, tiny_model, tmp_path) == rewards_of(tiny_model, tmp_path / "one", 8)

@@ -36,7 +36,6 @@ def partly_scored(completions, log_extra=None, **_):
     return digit_reward(completions)
 
 ours(model, output / "signals", reward=partly_scored, strategies={"advantage": curious}, max_steps=2, **settings)
-(output / f"rank-{rank}.json").write_text(json.dumps(seen))
 """
 
 TURNS = """
@@ -59,25 +58,24 @@ def signals(**columns):
 logged = [[0.5, 1.0, 2.0], [4.0]] if rank == "1" else [[8.0], []]
 found = signals(turn_rewards=logged, state_keys=[["a", "b", "a"][: len(paid)] for paid in logged])
 keys = found["state_keys"]
-seen = [found["turn_rewards"].tolist(), [[row.index(key) for key in row] for row in keys.tolist()], keys.tolist()]
-seen.append(signals(**{"turn_rewards": logged} if rank == "0" else {})["turn_rewards"])
+paid = [found["turn_rewards"].tolist(), [[row.index(key) for key in row] for row in keys.tolist()], keys.tolist()]
+paid.append(signals(**{"turn_rewards": logged} if rank == "0" else {})["turn_rewards"])
 try:
     signals(turn_rewards=[1.0, 2.0] if rank == "1" else logged)["turn_rewards"]
 except PartError as error:
-    seen.append("refused")
-(output / f"rank-{rank}.json").write_text(json.dumps(seen))
+    paid.append("refused")
 """
 
-RESUME = """
-straight = ours(model, output / "straight", max_steps=10, save_strategy="steps", save_steps=6, **settings)
-checkpoint = str(output / "straight" / "checkpoint-6")
-os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
+QUEUES = """
+settings |= dict(max_steps=8, loss_type="dapo", save_strategy="steps", save_steps=3)
+stale = {"staleness": 2}
+straight = ours(model, output / "straight", strategies=stale, **settings)
 torch.manual_seed(99)
-resumed = ours(
-    model, output / "resumed", max_steps=10, save_strategy="steps", save_steps=6,
-    resume_from_checkpoint=checkpoint, **settings,
-)
-(output / f"rank-{rank}.json").write_text(json.dumps(max_difference(straight, resumed)))
+checkpoint = str(output / "straight" / "checkpoint-3")
+resumed = ours(model, output / "resumed", strategies=stale, resume_from_checkpoint=checkpoint, **settings)
+ages = [line["lag/rollout_batches"] for line in resumed.state.log_history[:-1]]
+queues = [max_difference(straight, resumed), ages]
+(output / f"rank-{rank}.json").write_text(json.dumps([seen, paid, queues]))
 """
 
 
@@ -87,20 +85,17 @@ def on_two_processes(script: str, model: Path, folder: Path) -> list:
 
 
 @pytest.mark.slow
-def test_all_ranks_look_signals_up_in_one_order_and_agree_on_columns(tiny_model, tmp_path: Path):
-    first, second = on_two_processes(SIGNALS, tiny_model, tmp_path)
-    assert first == second
-    assert first[-1][0] < 0 < first[-1][1]  # log-probabilities, entropies: not one for the other
-
-
-@pytest.mark.slow
-def test_what_turns_were_paid_on_each_rank_reaches_all_of_them(tiny_model, tmp_path: Path):
-    first, second = on_two_processes(TURNS, tiny_model, tmp_path)
+def test_ranks_agree_on_signals_turns_and_queues(tiny_model, tmp_path: Path):
+    first, second = on_two_processes(SIGNALS + TURNS + QUEUES, tiny_model, tmp_path)
     assert repr(first) == repr(second)
-    paid, places, keys, absent, outcome = first
+    signals, turns, queues = first
+    assert signals[-1][0] < 0 < signals[-1][1]  # log-probabilities, entropies: not one for the other
+    paid, places, keys, absent, outcome = turns
     assert repr(paid) == repr(
         [[8.0, 0.0, math.nan], [0.0, math.nan, math.nan], [0.5, 1.0, 2.0], [4.0, math.nan, math.nan]]
     )
     assert places == [[0, 1, 1], [0, 0, 0], [0, 1, 0], [0, 1, 1]]
     assert keys[0][0] == keys[2][0] == keys[3][0]  # "a" on either rank
     assert (absent, outcome) == (None, "refused")
+    assert queues == [0.0, [0, 1, *[2] * 6]]
+    assert len([*(tmp_path / "straight" / "checkpoint-3").glob("rollouts_ahead_*.pt")]) == 2

@@ -15,7 +15,7 @@ from trl import GRPOConfig, GRPOTrainer
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.algorithms.update_schedules import single_pass
-from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, result_of_two_processes, train
+from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, train
 
 ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
 
@@ -220,37 +220,6 @@ def test_a_users_own_parts_train_without_touching_a_file_of_ours(tiny_model, tmp
     assert moved(trainer, tiny_model) > 1e-3
     weight = next(e["token_weight/mean"] for e in trainer.state.log_history if "token_weight/mean" in e)
     assert 0.3 < weight < 0.6
-
-
-TWO_PROCESSES = """
-import sys, json
-from pathlib import Path
-from trl import GRPOTrainer
-from evenkeel.trainer import RLVRTrainer
-from tests.trainer.training import max_difference, moved, train
-
-model, output = Path(sys.argv[1]), Path(sys.argv[2])
-settings = dict(per_device_train_batch_size=4, max_steps=3)
-stock = train(GRPOTrainer, model, output / "stock", **settings)
-ours = train(RLVRTrainer, model, output / "ours", **settings)
-tree = dict(advantage="exchangeable_prefix_tree", token_weight="adv_reweight", update_schedule="lopti")
-all_parts = train(RLVRTrainer, model, output / "parts", strategies=tree, **settings)
-if ours.accelerator.is_main_process:
-    result = dict(
-        num_processes=ours.accelerator.num_processes, difference=max_difference(stock, ours),
-        moved=moved(ours, model), parts_moved=moved(all_parts, model),
-    )
-    (output / "result.json").write_text(json.dumps(result))
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_equal_stock_trl_bitwise(tiny_model, tmp_path: Path):
-    result = result_of_two_processes(TWO_PROCESSES, tiny_model, tmp_path)
-    assert result["num_processes"] == 2
-    assert result["difference"] == 0.0
-    assert result["moved"] > 1e-3
-    assert result["parts_moved"] > 1e-3
 
 
 def test_reward_weights_are_applied_before_the_advantages(tiny_model, tmp_path: Path):
