@@ -33,9 +33,6 @@ from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.preflight import schedule_checks
 from evenkeel.trainer.run.record.manifest import data_fingerprint
 
-_BRIEF_ROWS = 128
-"""Prompts of each set that are tokenized again as a run starts."""
-
 
 @dataclass
 class Checked:
@@ -45,13 +42,13 @@ class Checked:
         problems: errors first, then warnings and notes.
         plan: ``None`` where a part of the run cannot be built.
         memory: estimates by the way of dividing the model.
-        prompt_tokens: part → of how many prompts that were tokenized the longest has how many tokens.
+        prompt_tokens: part → tokens of its longest prompt.
     """
 
     problems: list[Problem] = field(default_factory=list)
     plan: Plan | None = None
     memory: dict[Any, MemoryEstimate] = field(default_factory=dict)
-    prompt_tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
+    prompt_tokens: dict[str, int] = field(default_factory=dict)
 
     @property
     def errors(self) -> list[Problem]:
@@ -140,7 +137,7 @@ def _lacking(config: RunConfig) -> dict[str, Any]:
 
 
 def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
-    """The same of a run that is about to start, without a rehearsal; few prompts are tokenized again.
+    """The same of a run that is about to start, without a rehearsal.
 
     Args:
         tree: what is written in the run's file and on the command line.
@@ -148,7 +145,7 @@ def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
     Raises:
         Refusal: there are errors; it holds them all.
     """
-    context = CheckContext(experiment, tree, most_rows=_BRIEF_ROWS)
+    context = CheckContext(experiment, tree)
     result = _checked(context, None)
     if result.errors:
         raise Refusal(problems=result.errors)
@@ -182,15 +179,14 @@ def _checked(context: CheckContext, device_bytes: int | None) -> Checked:
         context.add(*warnings_of(Given(context.config.model_dump(exclude_unset=True))))
         result.plan = plan_of(context)
     with context.collecting("model", unexplained="warning"):
-        result.prompt_tokens = {part: (len(each), max(each)) for part, each in context.prompt_lengths.items()}
+        result.prompt_tokens = context.longest_prompts
         size = None
         with context.collecting("model", "lora"):
             if context.skeleton is not None:
                 size = size_of(context.skeleton, context.settings, context.config)
         if size is not None:
             device = device_memory(context) if device_bytes is None else device_bytes
-            longest = max(longest for _, longest in result.prompt_tokens.values())
-            result.memory = memory_estimates(context, size, longest, device)
+            result.memory = memory_estimates(context, size, device)
             context.add(*memory_problems(result.memory, device))
             if result.plan is not None:
                 context.add(*disk_problems(context, size, result.plan.checkpoints))

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
-_LONGEST = 64
-"""Prompts, the longest by characters, that are all tokenized."""
+_LONGEST = 128
+"""Prompts of each set that are tokenized, the longest by characters."""
 _PARTS: dict[str, tuple[str, ...]] = {
     "strategies": ("algorithm",),
     "plan": ("algorithm",),
@@ -38,14 +38,12 @@ class CheckContext:
 
     Attributes:
         tree: what its file and the command line say.
-        most_rows: of each set, so many prompts are tokenized.
         problems: so far.
         faults: part that could not be built, or is not to be used → why, which is among the problems.
     """
 
     experiment: Experiment
     tree: Node
-    most_rows: int = 1000
     problems: list[Problem] = field(default_factory=list)
     faults: dict[str, Exception] = field(default_factory=dict)
 
@@ -104,19 +102,18 @@ class CheckContext:
         return skeleton_of(self.settings)
 
     @cached_property
-    def prompt_lengths(self) -> dict[str, list[int]]:
-        """Tokens of the prompts of each set: of the longest by their characters, and of others evenly spread."""
-        lengths, options, tokenizer = {}, self.argument("chat_template_kwargs") or {}, self.tokenizer
+    def longest_prompts(self) -> dict[str, int]:
+        """Tokens of the longest prompt of each set."""
+        longest, options, tokenizer = {}, self.argument("chat_template_kwargs") or {}, self.tokenizer
         for part, rows in self.rows.items():
-            prompts = rows["prompt"][:]
-            chosen = [prompts[row] for row in chosen_rows(prompts, self.most_rows)]
+            prompts = longest_of(rows["prompt"][:])
             try:
-                written = tokenizer.apply_chat_template(chosen, add_generation_prompt=True, tokenize=False, **options)
+                written = tokenizer.apply_chat_template(prompts, add_generation_prompt=True, tokenize=False, **options)
             except Exception as fault:  # a template is a program of its own
                 what = f"the model's chat template cannot write its prompts: {in_words(fault)}"
                 raise Refusal(problems=[Problem(("data", *part.split(".")), what, code="tokenizer")]) from fault
-            lengths[part] = [len(ids) for ids in tokenizer(written, add_special_tokens=False)["input_ids"]]
-        return lengths
+            longest[part] = max(map(len, tokenizer(written, add_special_tokens=False)["input_ids"]))
+        return longest
 
     @property
     def is_half_precision(self) -> bool:
@@ -134,11 +131,6 @@ def first_of(items: Sequence[object], most: int = 5) -> str:
     return ", ".join(map(str, items[:most])) + more
 
 
-def chosen_rows(prompts: Sequence[Any], most: int) -> list[int]:
-    """The rows that are tokenized: all, or the `_LONGEST` and evenly spread ones, ``most`` in all."""
-    if len(prompts) <= most:
-        return [*range(len(prompts))]
-    sizes = [sum(len(message["content"]) for message in prompt) for prompt in prompts]
-    longest = sorted(range(len(prompts)), key=lambda row: -sizes[row])[: min(_LONGEST, most // 2)]
-    others = most - len(longest)
-    return sorted({*longest, *(number * len(prompts) // others for number in range(others))})
+def longest_of(prompts: Sequence[Any]) -> list[Any]:
+    """The longest prompts by their characters."""
+    return sorted(prompts, key=lambda prompt: -sum(len(message["content"]) for message in prompt))[:_LONGEST]

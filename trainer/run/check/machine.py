@@ -1,6 +1,5 @@
 """The machine that a run asks for: a GPU, vLLM, and room for its checkpoints and its memory."""
 
-import json
 import os
 import re
 import shutil
@@ -62,31 +61,25 @@ def memory_problems(estimates: Mapping[Sharding, MemoryEstimate], device_bytes: 
 
 
 def memory_estimates(
-    context: CheckContext, size: ModelSize, longest_prompt: int, device_bytes: int | None
+    context: CheckContext, size: ModelSize, device_bytes: int | None
 ) -> dict[Sharding, MemoryEstimate]:
-    """By the way of dividing the model; only the one in use where it is known, or where one process divides nothing.
-
-    vLLM's share is left out where the device's size is not known.
-    """
+    """By the way of dividing the model. vLLM's share is left out where the device's size is not known."""
     plan, argument, vllm = context.plan, context.argument, context.argument("use_vllm")
-    weights, optimizer = _weight_bytes(context), str(argument("optim"))
+    weights, processes = _weight_bytes(context), context.experiment.processes
     colocated = vllm and argument("vllm_mode") == "colocate" and not argument("vllm_enable_sleep_mode")
-    tensors = {"sgd": 0, "adafactor": 0, "lion": 1, "rmsprop": 1, "adagrad": 1}
     training = Training(
         rows=plan.per_device_train_batch_size,
-        tokens=longest_prompt + argument("max_completion_length"),
+        tokens=max(context.longest_prompts.values()) + argument("max_completion_length"),
         rows_generated=0 if vllm else plan.per_device_train_batch_size * plan.steps_per_generation,
         weight_bytes=weights,
         compute_bytes=2 if context.is_half_precision or weights == 2 else 4,
-        optimizer_states=next((number for name, number in tensors.items() if optimizer.startswith(name)), 2),
-        optimizer_bytes=1 if "8bit" in optimizer else 0.5 if "4bit" in optimizer else None,
+        optimizer_bytes=1 if "8bit" in str(argument("optim")) else None,
         reference=argument("beta") != 0 and context.config.model.lora is None,
         checkpointing=bool(argument("gradient_checkpointing")),
         vllm_bytes=round(argument("vllm_gpu_memory_utilization") * (device_bytes or 0)) if colocated else 0,
         on_gpu=not argument("use_cpu"),
     )
-    known, processes = _sharding_in_use(context), context.experiment.processes
-    ways = (known,) if known else ("ddp",) if processes == 1 else get_args(Sharding)
+    ways = ("ddp",) if processes == 1 else get_args(Sharding)
     return {way: memory_per_device(size, training, way, processes) for way in ways}
 
 
@@ -94,15 +87,6 @@ def _weight_bytes(context: CheckContext) -> int:
     """Of one stored weight: TRL loads float32 by default; ``auto`` is the model's own."""
     dtype = context.config.model.dtype or "float32"
     return 2 if "16" in (str(context.text_settings.dtype) if dtype == "auto" else dtype) else 4
-
-
-def _sharding_in_use(context: CheckContext) -> Sharding | None:
-    """As ``trl.deepspeed`` or the launcher says; ``None`` = neither does."""
-    stage, file = os.environ.get("ACCELERATE_DEEPSPEED_ZERO_STAGE"), context.argument("deepspeed")
-    if isinstance(file, str) and Path(file).is_file():
-        stage = str(json.loads(Path(file).read_text())["zero_optimization"]["stage"])
-    ways: dict[str | None, Sharding] = {"1": "zero1", "2": "zero2", "3": "zero3"}
-    return ways.get(stage, "fsdp2" if os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true" else None)
 
 
 def device_memory(context: CheckContext) -> int | None:

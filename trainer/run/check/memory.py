@@ -13,7 +13,8 @@ processes. Bytes throughout. The terms follow the code that runs:
   the gradient of the output layer and of the hidden states in float32.
 - generation without vLLM: the keys and values of all sequences that one process draws together.
 
-Not counted: the allocator's fragmentation, communication buffers, other programs on the device.
+Not counted: norms of queries and keys, the allocator's fragmentation, communication buffers, other programs on the
+device. Every optimizer counts as Adam.
 """
 
 from collections.abc import Iterator
@@ -33,10 +34,7 @@ Phase = Literal["always", "training", "generation"]
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A decoder's shape. ``trained`` is less than ``parameters`` where an adapter alone is trained.
-
-    ``head_norms``: queries and keys have norms of their own, as in Qwen3.
-    """
+    """A decoder's shape. ``trained`` is less than ``parameters`` where an adapter alone is trained."""
 
     parameters: int
     trained: int
@@ -47,7 +45,6 @@ class ModelSize:
     heads: int
     key_value_heads: int
     head_dim: int
-    head_norms: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,7 @@ class Training:
         rows_generated: sequences that one process generates together; 0 where vLLM does.
         weight_bytes: of a stored weight: 4 in float32, 2 in bfloat16, 0.5 in 4 bits.
         compute_bytes: of an activation: 2 under bf16 or fp16, else 4.
-        optimizer_states: tensors the optimizer keeps for a trained one: Adam 2, SGD 0.
-        optimizer_bytes: of a value in them; ``None`` = as a trained weight.
+        optimizer_bytes: of a value in Adam's two moments; ``None`` = as a trained weight.
         reference: a second model is held for the KL term.
         checkpointing: gradient checkpointing.
         vllm_bytes: what a vLLM on this device reserves; 0 without, or where it sleeps while the policy trains.
@@ -73,7 +69,6 @@ class Training:
     rows_generated: int = 0
     weight_bytes: float = 4
     compute_bytes: int = 2
-    optimizer_states: int = 2
     optimizer_bytes: float | None = None
     reference: bool = False
     checkpointing: bool = True
@@ -129,9 +124,8 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
         yield Term("gradient buckets (DDP)", gradients, "always")
     if is_deepspeed:
         yield Term("float32 weights (DeepSpeed)", round(model.trained * 4 / of_states), "always")
-    if training.optimizer_states:
-        of_value = training.optimizer_bytes or (4 if is_deepspeed else max(stored, 2))
-        yield Term("optimizer", round(model.trained * training.optimizer_states * of_value / of_states), "always")
+    of_value = training.optimizer_bytes or (4 if is_deepspeed else max(stored, 2))
+    yield Term("optimizer", round(model.trained * 2 * of_value / of_states), "always")
     if training.reference:
         yield Term("reference model", round(model.parameters * stored / of_weights), "always")
     if sharding in ("zero3", "fsdp2"):
@@ -164,12 +158,9 @@ def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bo
     form is kept for the projections once for q, k, v and once for gate and up (k = 2), but five times under autocast,
     which casts it for each; q and the attention's output (q = heads · head_dim), keys and values (v = key_value_heads ·
     head_dim); gate, up, silu(gate) and their product (i = intermediate); in float32 the attention's log-sum-exp and the
-    norms' roots. Norms of q and k add ``(q + v)·(4 + c) + 4·(heads + key_value_heads)``.
+    norms' roots.
     """
     residual, casts = (4, 5) if autocast else (compute_bytes, 2)
     queries, values = model.heads * model.head_dim, model.key_value_heads * model.head_dim
     kept = casts * model.hidden + 2 * queries + 2 * values + 4 * model.intermediate
-    norms = 2 * model.hidden * (4 + residual) + 4 * (model.heads + 2)
-    if model.head_norms:
-        norms += (queries + values) * (4 + compute_bytes) + 4 * (model.heads + model.key_value_heads)
-    return norms + kept * compute_bytes
+    return 2 * model.hidden * (4 + residual) + 4 * (model.heads + 2) + kept * compute_bytes

@@ -5,7 +5,7 @@ from typing import Any
 
 from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.chat_template_trial import rendering_fault
-from evenkeel.trainer.run.check.context import CheckContext, chosen_rows
+from evenkeel.trainer.run.check.context import CheckContext, longest_of
 
 _ANSWER = "7"
 _WRITTEN = ("system", "developer", "user")
@@ -24,7 +24,7 @@ def check_bounded(context: CheckContext) -> None:
     conversations: list[Any] = []
     for rows in context.rows.values():
         prompts = rows["prompt"][:]
-        conversations += prompts[:_LOOKED_AT] + [prompts[row] for row in chosen_rows(prompts, context.most_rows)]
+        conversations += prompts[:_LOOKED_AT] + longest_of(prompts)
     fault = rendering_fault(context.tokenizer, conversations, context.argument("chat_template_kwargs"))
     if fault:
         refusal = Refusal(problems=[Problem(_MODEL, f"its chat template {fault}", code="tokenizer")])
@@ -99,7 +99,7 @@ def length_problems(context: CheckContext) -> Iterator[Problem]:
     limits = [("the model's context", getattr(context.text_settings, "max_position_embeddings", None))]
     if context.argument("use_vllm"):
         limits.append(("trl.vllm_max_model_length", context.argument("vllm_max_model_length")))
-    longest = max((max(lengths) for lengths in context.prompt_lengths.values()), default=0)
+    longest = max(context.longest_prompts.values(), default=0)
     for name, limit in limits:
         if isinstance(limit, int) and 0 < limit < longest + completion:
             what = f"is {completion}, and prompts have up to {longest} tokens: more than {name} of {limit}."

@@ -17,8 +17,8 @@ _WIDTH = 110
 def text_report(checked: Checked, path: str) -> str:
     """The plan, the memory, the problems, and a last line that counts them."""
     lines = [] if checked.plan is None else [*plan_lines(checked.plan)]
-    for part, (number, longest) in checked.prompt_tokens.items():
-        lines.append(f"Prompts of data.{part}: at most {longest:,} tokens (of {number:,} that were tokenized).")
+    for part, longest in checked.prompt_tokens.items():
+        lines.append(f"Prompts of data.{part}: at most {longest:,} tokens.")
     for way, estimate in checked.memory.items():
         largest_first = sorted(estimate.terms, key=lambda term: -term.bytes)
         terms = ", ".join(f"{term.name} {in_gib(term.bytes)}" for term in largest_first)
@@ -35,9 +35,6 @@ def json_report(checked: Checked, path: str) -> str:
         way: {"peak_bytes": estimate.peak, "terms": [asdict(term) for term in estimate.terms]}
         for way, estimate in checked.memory.items()
     }
-    tokens = {
-        part: {"tokenized": number, "longest": longest} for part, (number, longest) in checked.prompt_tokens.items()
-    }
     problems = [
         {"severity": each.severity, "key": each.key, "code": each.code, "text": str(each)} for each in checked.problems
     ]
@@ -46,7 +43,7 @@ def json_report(checked: Checked, path: str) -> str:
         "ok": not checked.errors,
         "problems": problems,
         "plan": None if checked.plan is None else asdict(checked.plan),
-        "prompt_tokens": tokens,
+        "prompt_tokens": checked.prompt_tokens,
         "memory_estimate": memory,
     }
     return json.dumps(record, indent=2, ensure_ascii=False)

@@ -10,15 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command.check import main
 from evenkeel.trainer.command.train import main as train
 from evenkeel.trainer.run import chat_template_trial
 from evenkeel.trainer.run.check.check import checked
-from evenkeel.trainer.run.check.context import chosen_rows
 from evenkeel.trainer.run.check.model import model_settings, skeleton_of
 from evenkeel.trainer.run.check.plan import plan_lines
 from evenkeel.trainer.run.config import load_config
@@ -131,7 +128,7 @@ def test_json_holds_what_its_schema_names(workshop: Path, capsys: pytest.Capture
     assert record["ok"] is False
     assert {*record["problems"][0]} == {"severity", "key", "code", "text"}
     assert record["problems"][0]["code"] == "no-positive-weight"
-    assert record["prompt_tokens"]["train"] == {"tokenized": 8, "longest": 6}  # user a 1 a 2 assistant
+    assert record["prompt_tokens"]["train"] == 6  # user a 1 a 2 assistant
     ddp = record["memory_estimate"]["ddp"]
     assert {*ddp["terms"][0]} == {"name", "bytes", "phase"}
     (weights,) = (term["bytes"] for term in ddp["terms"] if term["name"] == "weights")
@@ -228,16 +225,6 @@ def test_training_is_refused_for_an_error_before_anything_is_written(
     assert "context of 128" in said
     assert "rewards.0.weight" in said
     assert not (tmp_path / "run").exists()
-
-
-@given(st.lists(st.integers(0, 500), min_size=1, max_size=400), st.integers(2, 200))
-def test_the_longest_prompts_are_among_those_that_are_tokenized(sizes: list[int], most: int):
-    prompts = [[{"role": "user", "content": "x" * size}] for size in sizes]
-    rows = chosen_rows(prompts, most)
-    assert len(rows) <= max(most, 1)
-    assert max(sizes[row] for row in rows) == max(sizes)
-    assert rows == sorted({*rows})
-    assert len(rows) == len(sizes) or len(sizes) > most
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])

@@ -71,7 +71,7 @@ MODELS = [
         "a bias without a place", "other-weights", instead("a_bias"), severity="warning", says="model.layers.1.mlp.bias"
     ),
     mistake("a value model", "other-weights", instead("value_head"), severity="warning", says="v_head"),
-    mistake("weights that were cut off", "unreadable-weights", instead("cut_weights")),
+    mistake("weights that were cut off", "unexplained", instead("cut_weights"), severity="warning"),
     mistake("no generation prompt", "no-generation-prompt", instead("no_turn")),
     mistake(
         "a system prompt that the template drops",
