@@ -10,12 +10,10 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from evenkeel.trainer.step.metrics import Means
 from evenkeel.trainer.step.options import Guards
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.setup import Position, Ranks
@@ -34,22 +32,6 @@ class FaultError(RuntimeError):
     def __init__(self, message: str, *, code: str = "not-finite", of_one_rank: bool = False) -> None:
         super().__init__(message)
         self.code, self.of_one_rank = code, of_one_rank
-
-
-@dataclass(frozen=True)
-class Fault:
-    """An optimizer step that must not be made.
-
-    Attributes:
-        losses: of its micro-batches.
-        norm: of its gradient; NaN = unknown.
-        sum_before, means_before: the summed loss and what was measured, before its first micro-batch.
-    """
-
-    losses: list[float]
-    norm: float
-    sum_before: torch.Tensor
-    means_before: Means
 
 
 class FaultGuard:
@@ -73,60 +55,55 @@ class FaultGuard:
     ) -> None:
         self.options, self.ranks, self.counts = options, ranks, counts
         self.norm_is_scaled, self.step_is_made = norm_is_scaled, step_is_made
-        self._newest: list[torch.Tensor] = []
-        self._before: tuple[torch.Tensor, Means] | None = None
+        self._losses: list[torch.Tensor] = []
 
     def begin_training(self) -> None:
         """Forget the losses of an optimizer step that was not finished."""
-        self._before, self._newest = None, []
+        self._losses = []
 
-    def before(self, summed_loss: torch.Tensor, means: Means) -> None:
-        """Note the loss summed and the means measured so far, before a micro-batch is trained."""
-        if self._before is None:  # the first of an optimizer step
-            self._before, self._newest = (summed_loss.clone(), means.copy()), []
+    def finite(self, loss: torch.Tensor) -> torch.Tensor:
+        """``loss`` of a micro-batch, 0 where it is not finite: NaN would stay in transformers' sum of losses.
 
-    def after(self, loss: torch.Tensor) -> None:
-        """Note the loss of a micro-batch; read once an optimizer step: reading waits for the device."""
-        self._newest.append(loss.detach())
+        It is noted, and read once an optimizer step: reading waits for the device.
+        """
+        self._losses.append(loss.detach())
+        return loss.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
-    def find_fault(self, norm: Any) -> Fault | None:
-        """What is wrong with the optimizer step that is about to be made, on any rank; a collective."""
-        losses = torch.stack(self._newest).tolist()
-        value = math.nan if norm is None else float(norm)
-        bad_norm = norm is not None and not self.norm_is_scaled and not math.isfinite(value)
-        before, self._before = self._before, None
-        assert before is not None
-        if not self.ranks.any(bad_norm or not all(map(math.isfinite, losses))):
-            return None
-        return Fault(losses, value, *before)
+    def leaves_out(
+        self, norm: Any, position: Position, evidence: dict[str, Any], save_weights: Callable[[str], None]
+    ) -> bool:
+        """Whether the optimizer step that is about to be made has a fault on any rank, and must not be made.
 
-    def leave_out(
-        self, fault: Fault, position: Position, evidence: dict[str, Any], save_weights: Callable[[str], None]
-    ) -> float:
-        """Keep what the optimizer step was made of, each rank its own file; returns how many steps were left out.
+        Then each rank keeps what the step was made of in a file of its own. A collective.
 
         Args:
+            norm: of the gradient; ``None`` = unknown.
             evidence: what each rank keeps with losses, norm and seed.
             save_weights: writes the weights to a folder.
 
         Raises:
             FaultError: no more steps may be left out.
         """
+        losses, self._losses = torch.stack(self._losses).tolist(), []
+        value = math.nan if norm is None else float(norm)
+        bad_norm = norm is not None and not self.norm_is_scaled and not math.isfinite(value)
+        if not self.ranks.any(bad_norm or not all(map(math.isfinite, losses))):
+            return False
         folder = self.options.fault_folder / f"step-{position.step + 1}"
         folder.mkdir(parents=True, exist_ok=True)
-        found = {"losses": fault.losses, "grad_norm": fault.norm, "seed": self.options.seed}
+        found = {"losses": losses, "grad_norm": value, "seed": self.options.seed}
         torch.save({**evidence, **found}, folder / f"rank-{self.ranks.index}.pt")
         skipped = self.counts[SKIPPED]
         if skipped >= self.options.max_skipped or self.step_is_made:
             if not (self.step_is_made or self.ranks.sharded):  # there a rank holds a part of them
                 save_weights(str(folder / "weights"))
             raise FaultError(
-                f"Optimizer step {position.step + 1} is not finite: losses {[*map('{:g}'.format, fault.losses)]}, "
-                f"gradient norm {fault.norm:g}; {skipped} such steps were left out before. Its batch is in {folder}. "
+                f"Optimizer step {position.step + 1} is not finite: losses {[*map('{:g}'.format, losses)]}, "
+                f"gradient norm {value:g}; {skipped} such steps were left out before. Its batch is in {folder}. "
                 "Resume with a lower trl.learning_rate or trl.max_grad_norm, or write stopping.skip_faults."
             )
         self.counts[SKIPPED] += 1
-        return float(self.counts[SKIPPED])
+        return True
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the last: a disk with faults becomes read-only

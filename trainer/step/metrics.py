@@ -25,7 +25,8 @@ AREA = "completions/"
 class Means:
     """Means, and extremes, of what was added since they were last read; the same names must be added on all ranks.
 
-    Nothing is read back from the device before `read`, and nothing is copied to it.
+    What is not finite is not counted: an optimizer step is left out for it. Nothing is read back from the device before
+    `read`, and nothing is copied to it.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class Means:
 
     def add_largest(self, name: str, value: Tensor) -> None:
         """Note ``value``, a number, of which the largest is wanted; ``-<name>`` notes minus a number: the smallest."""
-        self._largest[name] = value.maximum(self._largest[name]) if name in self._largest else value
+        self._largest[name] = value.fmax(self._largest[name]) if name in self._largest else value
 
     def read(self, accelerator: Any) -> dict[str, float]:
         """The means and extremes over all ranks, and start again; what had nothing to measure is left out."""
@@ -67,12 +68,6 @@ class Means:
         self._sums, self._largest = {}, {}
         return found
 
-    def copy(self) -> "Means":
-        """What was added so far, apart from what will be."""
-        made = Means()
-        made._sums, made._largest = dict(self._sums), dict(self._largest)
-        return made
-
     def state_dict(self) -> dict[str, dict[str, Tensor]]:
         """What this rank has added since the last `read`."""
         return {
@@ -86,6 +81,7 @@ class Means:
         self._largest = {name: values.to(device) for name, values in state.get("largest", {}).items()}
 
     def _accumulate(self, name: str, sums: Tensor) -> None:
+        sums = sums.masked_fill(~sums.isfinite().all(), 0.0)
         self._sums[name] = self._sums[name] + sums if name in self._sums else sums
 
 

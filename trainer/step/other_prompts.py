@@ -5,8 +5,7 @@ same number of rows, so that they run wherever the rollout runs: transformers, v
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,14 +23,6 @@ _NO_VERDICTS = "%s needs a verdict on each completion: let a reward function cal
 Write = Callable[[list[Row], list[Any]], tuple[list[list[int]], Mapping[str, list[Any]]]]
 """Generates one completion of each prompt, scored as an answer to its row: their tokens, and what the reward functions
 logged, name → one value a row. All ranks call it with as many rows."""
-
-
-@dataclass(frozen=True)
-class Revision:
-    """One completion ŷ of a revision prompt: what was sampled, and the verdict: 1 right, 0 wrong, NaN unscored."""
-
-    token_ids: list[int]
-    correct: float
 
 
 class Revisions:
@@ -62,27 +53,24 @@ class Revisions:
         """
         if correct is None:
             raise ValueError(_NO_VERDICTS % "revision")
-        rows, batch = rollout.rows, rollout.batch
+        rows, batch, answers = rollout.rows, rollout.batch, self.decode(rollout.batch["completion_ids"])
         jobs, most = self._jobs(correct, len(rows), seed)
-        asked = [(row, reference) for row, _, reference in jobs] + [(0, self.ranks.index * len(rows))] * (
-            most - len(jobs)
-        )
-        own = self.decode(batch["completion_ids"])
-        texts = gather_object(own)
+        filled = [*jobs, *[(0, 0, self.ranks.index * len(rows))] * (most - len(jobs))]  # as many on each rank
+        texts = gather_object(answers)
         prompts = [
-            revision_prompt(rows[row]["prompt"], own[row], texts[reference], self.options) for row, reference in asked
+            in_place_of_text(
+                rows[row]["prompt"],
+                partial(self.options.revision_prompt, answer=answers[row], reference=texts[reference]),
+            )
+            for row, _, reference in filled
         ]
-        revisions: list[Revision] = []
+        token_ids, right = list[list[int]](), torch.empty(0)
         if most:
-            token_ids, logged = write([rows[row] for row, _ in asked], prompts)
-            right = verdicts(logged, noisy=True)
-            if right is None or len(right) != len(asked):
-                raise ValueError(_NO_VERDICTS % "revision")
-            revisions = [Revision(ids, value) for ids, value in zip(token_ids, right.tolist(), strict=True)]
-        mine: dict[int, dict[int, Revision]] = defaultdict(dict)
-        for (row, place, _), revision in zip(jobs, revisions, strict=False):  # those left over filled up the batch
-            mine[row][place] = revision
-        return self._columns(batch, mine, sum(len(revision.token_ids) for revision in revisions), metrics)
+            token_ids, logged = write([rows[row] for row, *_ in filled], prompts)
+            scored = verdicts(logged, noisy=True)
+            assert scored is not None  # the functions that scored the rollout leave verdicts
+            right = scored
+        return self._columns(batch, jobs, token_ids, right.tolist(), metrics)
 
     def _jobs(self, correct: Tensor, rows: int, seed: int) -> tuple[list[tuple[int, int, int]], int]:
         """This rank's revisions, each (its row, place among the row's, row of all ranks of the reference); and how many
@@ -102,23 +90,25 @@ class Revisions:
     def _columns(
         self,
         batch: Batch,
-        mine: dict[int, dict[int, Revision]],
-        tokens: int,
+        jobs: list[tuple[int, int, int]],
+        token_ids: list[list[int]],
+        correct: list[float],
         metrics: dict[str, list[float]],
     ) -> dict[str, Tensor]:
         """``repair`` and ``edited`` of all ranks; logs what was revised, repaired and spent."""
         completion_ids, lengths = batch["completion_ids"], batch["completion_mask"].sum(1).tolist()
         repaired = torch.full((len(lengths), self.options.references), torch.nan)
         edited = torch.ones(completion_ids.shape, dtype=torch.long)
-        counts = {"rows": len(lengths), "revised": len(mine), "repaired": 0}
-        for row, revisions in mine.items():
-            for place, revision in revisions.items():
-                repaired[row, place] = revision.correct
-            if right := [revision.token_ids for revision in revisions.values() if revision.correct == 1]:
-                own = completion_ids[row, : lengths[row]].tolist()
-                edited[row, : lengths[row]] = credited_tokens(own, right, self.options.credit)
-                counts["repaired"] += 1
-        self._log({**counts, "tokens": tokens}, metrics)
+        right: dict[int, list[list[int]]] = defaultdict(list)
+        for (row, place, _), ids, verdict in zip(jobs, token_ids, correct, strict=False):  # the rest filled the batch
+            repaired[row, place] = verdict
+            if verdict == 1:
+                right[row].append(ids)
+        for row, revisions in right.items():
+            own = completion_ids[row, : lengths[row]].tolist()
+            edited[row, : lengths[row]] = credited_tokens(own, revisions, self.options.credit)
+        counts = {"rows": len(lengths), "revised": len({row for row, *_ in jobs}), "repaired": len(right)}
+        self._log({**counts, "tokens": sum(map(len, token_ids))}, metrics)
         device = completion_ids.device
         return {
             "repair": self.ranks.gathered(repair_scores(repaired).to(device)),
@@ -135,15 +125,6 @@ class Revisions:
             metrics["revisions/frac_repaired"].append(total["repaired"] / total["revised"])
 
 
-def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionOptions) -> Any:
-    """``prompt``, plain text or messages, with the template in place of its text or of its last message's.
-
-    Raises:
-        ValueError: the last message is not text.
-    """
-    return in_place_of_text(prompt, partial(options.revision_prompt, answer=answer, reference=reference))
-
-
 def in_place_of_text(prompt: Any, written: Callable[[str], str]) -> Any:
     """``prompt``, plain text or messages, with what is ``written`` from its text, or its last message's, in its place.
 
@@ -158,8 +139,6 @@ def in_place_of_text(prompt: Any, written: Callable[[str], str]) -> Any:
     return [*prompt[:-1], {**prompt[-1], "content": written(content)}]
 
 
-REFERENCE = "reference"
-"""The column of gold answers."""
 Score = Callable[[Tensor, Tensor, int], tuple[Tensor, Any]]
 """Token ids and attention mask (B, P + T), and T → log π (B, T) of the last T, by the current policy, and more."""
 Verdicts = Callable[[], Tensor | None]
@@ -179,7 +158,14 @@ class Teacher:
         """``teacher_logps`` (B, T), after prompts with the gold answers; nothing where no strategy names them."""
         if "teacher_logps" not in self.asked:
             return {}
-        return {"teacher_logps": self._after(privileged_prompts(rows, self.options), batch, tokenize, score)}
+        prompts = [
+            in_place_of_text(
+                row["prompt"],
+                partial(self.options.privileged_prompt, reference=reference_text(row.get("reference"))),
+            )
+            for row in rows
+        ]
+        return {"teacher_logps": self._after(prompts, batch, tokenize, score)}
 
     def siblings(
         self, rows: list[Row], batch: Batch, verdicts: Verdicts, seed: int, tokenize: Tokenize, score: Score
@@ -200,11 +186,19 @@ class Teacher:
         of_all = of_all[:, (of_all >= 0).any(0)]
         texts = gather_object(self.decode(batch["completion_ids"]))
         chosen = torch.stack(self.ranks.own_share(list(of_all)))
-        prompts = [sibling_prompts(rows, each.tolist(), texts, self.options) for each in chosen.T]
-        after = [self._after(each, batch, tokenize, score) for each in prompts]
+        after = [self._after(self._beside(rows, each.tolist(), texts), batch, tokenize, score) for each in chosen.T]
         if not after:
             return {"teacher_contrast": torch.zeros(batch["completion_ids"].shape, device=self.ranks.device)}
         return {"teacher_contrast": contrast(torch.stack(after), chosen)}
+
+    def _beside(self, rows: list[Row], siblings: list[int], responses: Sequence[str]) -> list[Any]:
+        """For each row its prompt with the response of its sibling, a place in ``responses``; −1 = its own prompt."""
+        return [
+            row["prompt"]
+            if sibling < 0
+            else in_place_of_text(row["prompt"], partial(self.options.sibling_prompt, response=responses[sibling]))
+            for row, sibling in zip(rows, siblings, strict=True)
+        ]
 
     def _after(self, prompts: list[Any], batch: Batch, tokenize: Tokenize, score: Score) -> Tensor:
         """Log-probabilities (B, T) of the batch's completions after other prompts."""
@@ -214,36 +208,6 @@ class Teacher:
             for each, value in ((tokens, self.padding), ([torch.ones_like(ids) for ids in tokens], 0))
         )
         return score(*tokens_of({**batch, "prompt_ids": padded, "prompt_mask": filled}))[0]
-
-
-def privileged_prompts(rows: Iterable[Row], options: TeacherOptions) -> list[Any]:
-    """The teacher's prompt for each row, text or messages as the row's own is.
-
-    Raises:
-        ValueError: a reference is no text or number (see `reference_text`), or a prompt's last message is not text.
-    """
-    return [
-        in_place_of_text(
-            row["prompt"], partial(options.privileged_prompt, reference=reference_text(row.get(REFERENCE)))
-        )
-        for row in rows
-    ]
-
-
-def sibling_prompts(
-    rows: Iterable[Row], siblings: Iterable[int], responses: Sequence[str], options: TeacherOptions
-) -> list[Any]:
-    """For each row its prompt with the response of its sibling, a place in ``responses``; −1 = its own prompt.
-
-    Raises:
-        ValueError: a prompt's last message is not text.
-    """
-    return [
-        row["prompt"]
-        if sibling < 0
-        else in_place_of_text(row["prompt"], partial(options.sibling_prompt, response=responses[sibling]))
-        for row, sibling in zip(rows, siblings, strict=True)
-    ]
 
 
 def reference_text(reference: Any) -> str:

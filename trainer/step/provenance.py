@@ -16,7 +16,6 @@ from math import inf
 from typing import Any, NamedTuple
 
 import torch
-from accelerate.utils import broadcast_object_list
 from torch import Tensor
 from trl.models.utils import disable_gradient_checkpointing
 
@@ -112,35 +111,28 @@ class Provenance:
         self._clipped_from = 0.0 if chooses else min(math.log1p(high), args.epsilon)
         several_turns = loaded.own_generation == "tools" and not setup.settings.several_rounds
         self._left = BATCHES if several_turns else 0  # elsewhere a completion is one answer, or kept from a round
-        self._calls = list[list[Turn]]()
         self._current: tuple[Batch, Tensor, bool] | None = None
         self._written_after = 0
         self.begin_training()
 
     def begin_training(self) -> None:
-        """Forget an optimizer step that was not finished."""
+        """Forget what was not finished."""
+        self._calls = list[list[Turn]]()
         self._differences, self._gradients = list[Tensor](), list[tuple[Tensor, ...]]()
         self._is_watching = False
 
-    @contextmanager
-    def recording(self, trainer: Any, *, is_training: bool) -> Iterator[None]:
-        """Meanwhile the answers of TRL's ``_generate_single_turn`` are noted."""
-        answer, is_due = trainer._generate_single_turn, self._left and is_training
-        self._calls = [] if is_due else self._calls
-
-        def noted(prompt_ids: list[list[int]], *positional: Any, **keywords: Any) -> Any:
-            result = answer(prompt_ids, *positional, **keywords)
-            turns = zip(prompt_ids, result[0], strict=True)
-            self._calls.append([Turn([*shown], [*written]) for shown, written in turns])
-            return result
-
-        with temporarily(trainer, {"_generate_single_turn": noted} if is_due else {}):
-            yield
+    def note(self, shown: list[list[int]], written: list[list[int]], *, is_training: bool) -> None:
+        """Note the answers of one call of TRL's ``_generate_single_turn``."""
+        if self._left and is_training:
+            self._calls.append([Turn([*prompt], [*ids]) for prompt, ids in zip(shown, written, strict=True)])
 
     def check(self, trainer: Any, batch: Batch, metrics: dict[str, list[float]]) -> None:
         """Compare this rank's rollout batch with the turns that were noted, and add `SAMPLED` and `PLAIN` to it.
 
-        A collective where it is due. All ranks raise a `FaultError` (``provenance``) with the first row that differs.
+        A collective where it is due.
+
+        Raises:
+            FaultError: on all ranks, with the first row that differs.
         """
         if not self._left:
             return
@@ -259,13 +251,11 @@ class Provenance:
 
 
 def _raise_on_all(ranks: Ranks, words: str) -> None:
-    """Raise the words of the first rank that has some, on all ranks; a collective."""
-    flags = ranks.gathered(torch.tensor([bool(words)], device=ranks.device)).tolist()
-    if any(flags):
-        message = [words]
-        broadcast_object_list(message, from_process=flags.index(True))
-        what = f"{message[0]} Leave out overrides of TRL's loop and loss, or take another chat template."
-        raise FaultError(what, code="provenance")
+    """Raise the words of each rank that has some, on all ranks; a collective."""
+    if ranks.any(bool(words)):
+        words = words or "Another rank would not train exactly what its policy wrote."
+        what = f"{words} Leave out overrides of TRL's loop and loss, or take another chat template."
+        raise FaultError(what, code="provenance", of_one_rank=True)
 
 
 PROMPTS, PROMPT_TOKENS, TOKENS = 8, 16, 16

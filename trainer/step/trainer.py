@@ -33,7 +33,7 @@ from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint, LogSta
 from evenkeel.trainer.step.choices import Loaded, Option, Settings, rope_type
 from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, engine_kept_awake
-from evenkeel.trainer.step.guards import FaultGuard, memory_errors_explained
+from evenkeel.trainer.step.guards import SKIPPED, FaultGuard, memory_errors_explained
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.microbatches import GradientComparison, Microbatches, PlannedCut, compared_gradients
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
@@ -170,11 +170,8 @@ class RLVRTrainer(GRPOTrainer):
             self._restore_log_state(logged)  # without guards a resumed log starts empty, as TRL's does
         phases.microbatch_starts()
         with phases("update"):
-            if faults is not None:
-                faults.before(self._tr_loss, self.parts.loss.means)
             loss: Tensor = super().training_step(*positional, **keywords)
-            if faults is not None:
-                faults.after(loss)
+            loss = loss if faults is None else faults.finite(loss)
         if self._step % self.parts.schedule.microbatches_per_rollout == 0:
             self.parts.checkpoint.counts[ROLLOUT_BATCHES] += 1
         phases.microbatch_ended()
@@ -351,21 +348,20 @@ class RLVRTrainer(GRPOTrainer):
         with self.parts.phases("generate"):
             if (kept := self.parts.prompts.take_generated()) is not None:
                 return kept
-            with self.parts.provenance.recording(self, is_training=self.model.training):
-                generated = super()._generate(prompts)
+            generated = super()._generate(prompts)
             if self._ends_with_generation:
                 raise _Generated(prompts, generated)
             return generated
 
     def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
-        if not self.parts.choices["generation"]:
-            return super()._generate_single_turn(prompt_ids, *positional, **keywords)
-        draw = None
-        if (noise := self.parts.common_noise) is not None:
-            number = self._position.rollout if self.model.training else generation.EVALUATION
-            draw = noise.draw(prompt_ids, number)
-        with generation.compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw):
-            return super()._generate_single_turn(prompt_ids, *positional, **keywords)
+        parts, is_training, draw = self.parts, self.model.training, None
+        if (noise := parts.common_noise) is not None:
+            draw = noise.draw(prompt_ids, self._position.rollout if is_training else generation.EVALUATION)
+        compact = generation.compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw)
+        with compact if parts.choices["generation"] else nullcontext():
+            generated = super()._generate_single_turn(prompt_ids, *positional, **keywords)
+        parts.provenance.note(prompt_ids, generated[0], is_training=is_training)
+        return generated
 
     def _tool_call_loop(self, prompts: Any, prompt_ids: Any, completion_ids: Any, completions: Any, *rest: Any) -> Any:
         """TRL's, which calls tools one after another; environments that can make calls of several rows at once do."""
@@ -438,15 +434,10 @@ class RLVRTrainer(GRPOTrainer):
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
         self.parts.phases.gradient_is_complete()
         faults = self.parts.faults
-        if faults is None or (fault := faults.find_fault(norm)) is None:
-            return norm
-        # the optimizer, the schedule and the step count still advance, with no gradient to apply
         evidence = {"rollout_batch": self._buffered_inputs, "micro_batches_trained": self._step}
-        skipped = faults.leave_out(fault, self._position, evidence, self.save_model)
-        self._tr_loss.copy_(fault.sum_before)
-        self.parts.loss.means = fault.means_before  # NaN would be the mean of all steps until the next log line
-        self.model.zero_grad(set_to_none=True)
-        self._metrics["train"]["faults/skipped"] = [skipped]
+        if faults is not None and faults.leaves_out(norm, self._position, evidence, self.save_model):
+            self.model.zero_grad(set_to_none=True)  # the optimizer and the schedule advance with nothing to apply
+            self._metrics["train"]["faults/skipped"] = [float(faults.counts[SKIPPED])]
         return norm
 
     def _maybe_log_save_evaluate(self, *positional: Any, **keywords: Any) -> None:
