@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +39,8 @@ from evenkeel.trainer.step.setup import Batch, Position, Setup, random_streams_k
 if TYPE_CHECKING:
     from trl import GRPOConfig
 
+Compare = Callable[[Sequence[Batch], Sequence[Batch]], tuple[Tensor, Tensor, float]]
+"""The gradients of two cuts, see `compared_gradients`."""
 MISMATCH, COMPARED = "planned_microbatches_mismatch", "planned_microbatches_compared"
 """In the run's counts: whether planning was given up, and how many optimizer steps have been compared."""
 ROW_MEAN = frozenset({"grpo", "sapo", "luspo", "dr_grpo"})
@@ -104,27 +105,24 @@ class Microbatches:
     def regrouped(self, trls: list[Batch], position: Position) -> list[Batch]:
         """``trls``, TRL's cut of the rollout batch, or another one: groups whole, or rows by number over all ranks."""
         rollout, self._rollout = self._rollout, None
-        unit = 1 if self.strategies.keep_groups == "off" else self.args.num_generations
-        steps = self.args.steps_per_generation
-        if rollout is not None and self.over_all_ranks:
-            seed = position.seed(self.args.seed)
-            updates = steps // self.args.gradient_accumulation_steps
-            return microbatches_over_all_ranks(rollout, unit, updates, steps, seed, self.ranks.index)
-        if rollout is None or self.strategies.keep_groups == "off":
+        keeps_groups, steps = self.strategies.keep_groups != "off", self.args.steps_per_generation
+        if rollout is None or not (keeps_groups or self.over_all_ranks):
             return trls
-        return whole_group_microbatches(rollout, unit, steps)
+        unit = self.args.num_generations if keeps_groups else 1
+        if not self.over_all_ranks:
+            return _cut_by_units(rollout, torch.randperm(len(rollout["completion_ids"]) // unit), unit, steps)
+        updates = steps // self.args.gradient_accumulation_steps
+        return microbatches_over_all_ranks(
+            rollout, unit, updates, steps, position.seed(self.args.seed), self.ranks.index
+        )
 
     def next_microbatch(
         self,
         buffered: list[Batch],
         position: Position,
-        compare: "Callable[[Sequence[Batch], Sequence[Batch]], GradientComparison]",
+        compare: Compare,
     ) -> Batch:
-        """What the next forward pass trains on: of the rollout batch's ``buffered`` micro-batches, or planned.
-
-        Args:
-            compare: the gradients of two cuts.
-        """
+        """What the next forward pass trains on: of the rollout batch's ``buffered`` micro-batches, or planned."""
         place = self.schedule.place(position.microbatches)
         if self.planner is None:
             return buffered[place]
@@ -143,7 +141,7 @@ class Microbatches:
         self,
         originals: list[Batch],
         position: Position,
-        compare: "Callable[[Sequence[Batch], Sequence[Batch]], GradientComparison]",
+        compare: Compare,
     ) -> bool:
         """Whether both cuts give the same gradient on every rank.
 
@@ -152,15 +150,16 @@ class Microbatches:
         """
         if not self.ranks.any(bool(torch.stack([batch["advantages"].any() for batch in originals]).any())):
             return True
-        comparison = compare(originals, self._planned)
-        if self.ranks.any(not math.isfinite(comparison.size)):
+        first, second, size = compare(originals, self._planned)
+        difference = float((first - second).norm()) / (size or 1.0)
+        if self.ranks.any(not math.isfinite(size)):
             return True  # TRL's own gradient is not finite: nothing to compare with
-        if not self.ranks.any(not comparison.difference <= self.tolerance):  # also where it is NaN
-            self.counts[COMPARED] += int(self.ranks.any(comparison.size > 0))
+        if not self.ranks.any(not difference <= self.tolerance):  # also where it is NaN
+            self.counts[COMPARED] += int(self.ranks.any(size > 0))
             return True
         self.ranks.warn(
             f"Planned micro-batches give another gradient than TRL's {position.where}: it differs by "
-            f"{comparison.difference:.2g} of its size, above {self.tolerance:g}. From here on TRL's are trained."
+            f"{difference:.2g} of its size, above {self.tolerance:g}. From here on TRL's are trained."
         )
         return False
 
@@ -189,10 +188,9 @@ class PlannedCut:
     def cut(self, microbatches: Sequence[Batch], pass_index: int) -> list[Batch]:
         """As many micro-batches as given with the gradient of the given; where some are padding alone, the first.
 
-        Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by, and may hold ``row_scale``
-        (B,), what its advantages are; ``all_tokens`` and ``all_rows``, whose sums over the micro-batches are those of
-        all rows; with several passes ``keep``, the tokens of this one; where its rows share their prompts ``packing``.
-        A collective.
+        Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by; ``all_tokens`` and
+        ``all_rows``, whose sums over the micro-batches are those of all rows; with several passes ``keep``, the tokens
+        of this one; where its rows share their prompts ``packing``. A collective.
         """
         rows_each = len(microbatches[0]["completion_ids"])
         whole = joined(microbatches)
@@ -204,8 +202,7 @@ class PlannedCut:
         numbers = self._prompt_numbers(whole["prompt_ids"], whole["prompt_mask"])
         units = self._plan(prompts, needed, numbers, len(microbatches), rows_each, self.rows_per_unit)
         prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()  # one wait, not one a micro-batch
-        old_counts = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches])
-        planned = [self._microbatch(whole, rows, prompts, needed, numbers, rows_each, old_counts) for rows in units]
+        planned = [self._microbatch(whole, rows, prompts, needed, numbers, rows_each) for rows in units]
         for batch, counted in zip(planned, mask.split(rows_each), strict=True):
             batch |= {"all_tokens": counted.sum(), "all_rows": rows_each}
         return planned
@@ -314,7 +311,6 @@ class PlannedCut:
         needed: Tensor,
         numbers: Tensor,
         rows_each: int,
-        old_counts: Tensor,
     ) -> Batch:
         """The chosen rows, trimmed."""
         given = torch.tensor(rows)
@@ -339,8 +335,6 @@ class PlannedCut:
         if padding.any():
             _make_padding(batch, padding.to(chosen.device, non_blocking=True))
         batch["loss_scale"] = len(rows) / rows_each if self.args.loss_type in ROW_MEAN else 1.0
-        if self.args.loss_type == "bnpo":
-            batch["row_scale"] = loss_mask(batch).sum().clamp(min=1) / old_counts[chosen].clamp(min=1)
         return batch
 
     def _width(self, lengths: Tensor, padded: Tensor) -> int:
@@ -364,17 +358,6 @@ def together(args: "GRPOConfig") -> int:
 def kept_tokens(schedule: UpdateSchedule, batch: Mapping[str, Any], pass_index: int) -> Tensor:
     """Tokens of a micro-batch that a pass trains, (B, T) bool."""
     return schedule.kept(batch["old_per_token_logps"].exp(), loss_mask(batch), pass_index, batch["row_keys"])
-
-
-def whole_group_microbatches(batch: Mapping[str, Any], group_size: int, num_microbatches: int) -> list[Batch]:
-    """This rank's rollout batch cut into ``num_microbatches`` of equal size, its groups in random order but whole.
-
-    A group stays in one micro-batch where the micro-batch size is a multiple of ``group_size``, in one optimizer step
-    where that step's rows are (see `compatibility`).
-    """
-    return _cut_by_units(
-        batch, torch.randperm(len(batch["completion_ids"]) // group_size), group_size, num_microbatches
-    )
 
 
 def microbatches_over_all_ranks(
@@ -455,29 +438,12 @@ _ELEMENTS = 2**24
 """Gradients are compared for the smallest parameters, up to this many numbers: no second model's worth of memory."""
 
 
-@dataclass(frozen=True)
-class GradientComparison:
-    """The gradients of one optimizer step's part of a rollout batch, by two cuts.
-
-    Attributes:
-        gradients: by the one and the other.
-        size: sum of the norms of the first cut's micro-batches: what float noise is a share of.
-    """
-
-    gradients: tuple[Tensor, Tensor]
-    size: float
-
-    @property
-    def difference(self) -> float:
-        """‖g₁ − g₂‖ as a share of ``size``; 0 where there is no gradient."""
-        first, second = self.gradients
-        return float((first - second).norm()) / self.size if self.size > 0 else float(second.norm())
-
-
 def compared_gradients(
     loss_of: Callable[[Batch], Tensor], trainer: Any, first: Sequence[Batch], second: Sequence[Batch]
-) -> GradientComparison:
-    """The gradients of this rank by both cuts; all ranks must ask."""
+) -> tuple[Tensor, Tensor, float]:
+    """The gradients of this rank by both cuts, and their size: the sum of the norms of the first cut's micro-batches,
+    which float noise is a share of. All ranks must ask.
+    """
     model: nn.Module = trainer.model
     trainable = sorted((each for each in model.parameters() if each.requires_grad), key=Tensor.numel)
     parameters: list[Tensor] = [*trainable[:1]]
@@ -488,7 +454,7 @@ def compared_gradients(
     with _leaving_no_trace(model, trainer.strategies, trainer._metrics, trainer.accelerator.device):
         size, one = _gradient(loss_of, first, parameters)
         _, other = _gradient(loss_of, second, parameters)
-    return GradientComparison((one, other), size)
+    return one, other, size
 
 
 def _gradient(

@@ -35,7 +35,7 @@ from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, engine_kept_awake
 from evenkeel.trainer.step.guards import SKIPPED, FaultGuard, memory_errors_explained
 from evenkeel.trainer.step.loss import Loss
-from evenkeel.trainer.step.microbatches import GradientComparison, Microbatches, PlannedCut, compared_gradients
+from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut, compared_gradients
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.other_prompts import Revisions, Teacher
 from evenkeel.trainer.step.packing import attention_length, unshareable
@@ -191,8 +191,8 @@ class RLVRTrainer(GRPOTrainer):
         self._buffered_inputs = microbatches.regrouped(self._buffered_inputs, self._position)
         return microbatches.next_microbatch(self._buffered_inputs, self._position, self._compared)
 
-    def _compared(self, first: Sequence[Batch], second: Sequence[Batch]) -> GradientComparison:
-        """The gradients of two cuts of the same rows."""
+    def _compared(self, first: Sequence[Batch], second: Sequence[Batch]) -> tuple[Tensor, Tensor, float]:
+        """The gradients of two cuts of the same rows; see `compared_gradients`."""
 
         def loss_of(batch: Batch) -> Tensor:
             with self.compute_loss_context_manager():
