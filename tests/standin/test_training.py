@@ -81,6 +81,11 @@ def test_ours_waits_in_no_micro_batch(name: str):
     assert trainer.waits in ([], ["loss.py:raise_first"] * trainer.state.global_step)
 
 
+def test_waits_are_seen():
+    """Without which the test above would prove nothing."""
+    assert trained("clip_cov").waits
+
+
 def test_the_default_is_stock_trl_bit_for_bit():
     stock, ours = trained("stock"), trained("default")
     assert max_difference(stock, ours) == 0

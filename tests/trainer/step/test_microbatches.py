@@ -1,6 +1,5 @@
 """Planned micro-batches: the accumulated gradient of every optimizer step is that of TRL's cut, from fewer tokens."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from torch import Tensor
 from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.algorithms.contract import traits
 from evenkeel.trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks, together
 from tests.paths import ROOT
 from tests.trainer.step.test_trainer import perturb
@@ -25,11 +25,6 @@ from tests.trainer.training import (
 
 LOSSES = ("grpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
 ROWS = 16
-
-
-def fast(cases: list[tuple[Any, ...]], *chosen: tuple[Any, ...]) -> list[Any]:
-    """``cases`` of which only the ``chosen`` run without ``-m slow``."""
-    return [case if case in chosen else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
 
 
 def trainer_with(
@@ -132,44 +127,16 @@ def test_several_steps_of_a_batch_whatever_is_dead(tiny_model, tmp_path: Path, l
 
 
 @pytest.mark.parametrize("loss_type", ["grpo", "luspo"])
-def test_lopti_with_weights(tiny_model, tmp_path: Path, loss_type):
-    strategies = {"update_schedule": {"name": "lopti", "eta": 0.03}, "token_weight": "adv_reweight"}
-    trainer = trainer_with(tiny_model, tmp_path, strategies, loss_type=loss_type)
-    assert trainer.parts.microbatches.planner is not None
-    check(trainer, fewer=0.7)
-
-
-SCALED = """
-import torch
-from evenkeel.trainer.algorithms.contract import traits
-from evenkeel.trainer.algorithms.strategies import build_strategies
-
-def rare_up(logps, old_logps, *, power: float = 0.5):
-    return (logps - old_logps).exp() ** power
-
 @traits(needs_whole_groups="forward")
-def by_group(logps, groups, mask):
+def by_group(logps: Tensor, groups: Tensor, mask: Tensor) -> Tensor:
     size = (groups[:, None] == groups).sum(1)
     counted = torch.zeros(int(groups.max()) + 1).index_add(0, groups, (logps * mask).sum(1))
     return (counted[groups] / size)[:, None].abs().expand_as(logps)
 
-def by_microbatch(logps, mask):
-    return torch.full_like(logps, float((logps * mask).sum()))
-"""
-
-
-@pytest.fixture
-def coefficients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    (tmp_path / "scaled_coefficients.py").write_text(SCALED)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "scaled_coefficients", raising=False)
-    return "scaled_coefficients"
-
 
 @pytest.mark.parametrize("schedule", ["single_pass", {"name": "lopti", "eta": 0.03}])
-@pytest.mark.parametrize("name", ["rare_up", "by_group"])
-def test_coefficients_also_of_whole_groups(tiny_model, tmp_path: Path, coefficients: str, name, schedule):
-    strategies = {"coefficient": f"{coefficients}:{name}", "update_schedule": schedule}
+def test_a_coefficient_of_whole_groups(tiny_model, tmp_path: Path, schedule):
+    strategies = {"coefficient": by_group, "update_schedule": schedule}
     check(trainer_with(tiny_model, tmp_path, strategies, loss_type="cispo"))
 
 
@@ -177,20 +144,6 @@ def test_coefficients_also_of_whole_groups(tiny_model, tmp_path: Path, coefficie
 def test_whole_groups_and_advantages_of_tokens(tiny_model, tmp_path: Path, keep_groups):
     strategies = {"keep_groups": keep_groups, "advantage": "exchangeable_prefix_tree"}
     check(trainer_with(tiny_model, tmp_path, strategies, loss_type="dapo"), fewer=0.9)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        pytest.param({"importance_sampling_level": "sequence", "loss_type": "grpo"}, id="sequence"),
-        pytest.param({"off_policy_mask_threshold": 0.01, "loss_type": "dr_grpo"}, id="off-policy-mask"),
-        pytest.param({"delta": 1.1, "loss_type": "grpo"}, id="two-sided"),
-        pytest.param({"pad_to_multiple_of": 4, "loss_type": "dapo"}, id="padding-to-multiples"),
-        pytest.param({"mask_truncated_completions": True, "loss_type": "grpo"}, id="truncated-masked"),
-    ],
-)
-def test_settings_that_are_planned_too(tiny_model, tmp_path: Path, settings):
-    check(trainer_with(tiny_model, tmp_path, num_iterations=2, **settings))
 
 
 def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: Path):
@@ -315,36 +268,6 @@ def test_a_part_that_begins_late_is_found_and_a_resumed_run_stays_with_trls_cut(
                 tiny_model, tmp_path / str(step), strategies=strategies, resume_from_checkpoint=checkpoint, **settings
             )
         assert max_difference(straight, resumed) == 0.0
-
-
-@pytest.mark.slow
-def test_comparing_leaves_no_trace_and_a_resumed_run_compares_where_the_straight_one_does(
-    tiny_model, tmp_path: Path, monkeypatch
-):
-    compared: list[int] = []
-    comparison = RLVRTrainer._compared
-
-    def noted(self: RLVRTrainer, *cuts: Any) -> Any:
-        compared.append(self.state.global_step)
-        return comparison(self, *cuts)
-
-    monkeypatch.setattr(RLVRTrainer, "_compared", noted)
-    settings: dict[str, Any] = {"max_steps": 8, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}
-    settings |= {"save_strategy": "steps", "save_steps": 3}
-    runs = [
-        ours(
-            tiny_model, tmp_path / str(steps), strategies={"microbatches": "planned", "verify_steps": steps}, **settings
-        )
-        for steps in (0, 1)
-    ]
-    assert compared == [0, 2, 4, 6, 7]
-    assert max_difference(*runs) == 0.0
-    checkpoint = str(tmp_path / "1" / "checkpoint-3")
-    planned = {"microbatches": "planned"}
-    resumed = ours(tiny_model, tmp_path / "r", strategies=planned, resume_from_checkpoint=checkpoint, **settings)
-    assert compared[5:] == [4, 6, 7]
-    assert max_difference(runs[1], resumed) == 0.0
-    assert resumed.parts.checkpoint.counts == runs[1].parts.checkpoint.counts
 
 
 @pytest.mark.parametrize(("unit", "updates"), [(1, 2), (1, 4), (4, 2), (2, 3)])

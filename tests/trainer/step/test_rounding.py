@@ -171,11 +171,3 @@ def test_rows_that_are_first_trained_after_the_policy_has_moved_keep_the_scored_
     assert first["log_ratio"][first["mask"]].eq(0).all()
     differences = second["log_ratio"][second["mask"]]
     assert differences.std().item() == pytest.approx(0.1, rel=0.3)
-
-
-def test_a_run_measures_the_noise(tiny_model, tmp_path: Path):
-    settings = {"num_iterations": 2, "max_steps": 12, "per_device_train_batch_size": 16, **CLIP_FREE}
-    with log_prob_noise(0.2):
-        noises = logged(ours(tiny_model, tmp_path, strategies={"coefficient": PRODUCTS[0]}, **settings), NOISE)
-    assert len(noises) == 6
-    assert sum(noises) / 6 == pytest.approx(0.2 * math.sqrt(2 / math.pi), rel=0.15)

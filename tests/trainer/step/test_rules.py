@@ -84,6 +84,8 @@ GIVEN_UP: list[tuple[Option, tuple[dict[str, Any], dict[str, Any]]]] = [
     ),
     ("overlap_generation", (IN_TURNS, {})),
     ("skip_old_logps", ({"strategies": IBPO}, {})),
+    ("skip_old_logps", ({"args": VLLM, "strategies": {"advantage": "exchangeable"}}, {"args": VLLM})),
+    ("skip_old_logps", ({"strategies": {"advantage": "gtpo"}}, {})),
     ("skip_old_logps", ({"loaded": Loaded(varies="it has dropout")}, {})),
     (
         "microbatches",

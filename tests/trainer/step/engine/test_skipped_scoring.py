@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from peft import LoraConfig
 
 from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
-from evenkeel.trainer.algorithms.groups import finished, group_mean
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.training import PROMPTS, max_difference, moved, ours
@@ -123,24 +121,3 @@ def test_the_extra_pass_is_gone_and_the_metrics_stay(served: Served, engine, tmp
     assert len(names) == 5
     for name in names:
         assert quick[name] == pytest.approx(slow[name], rel=1e-4), name
-
-
-@pytest.mark.parametrize(
-    ("strategies", "reason"),
-    [
-        ({"advantage": "by_probability"}, "asks for old_logps"),
-        ({"advantage": "exchangeable"}, "asks for sequence_weights"),
-        ({"lora_dropout": 0.1}, "the model has dropout"),
-    ],
-)
-def test_where_it_would_not_be_exact_trls_pass_stays(served: Served, engine, tmp_path: Path, strategies, reason: str):
-    def by_probability(rewards: Any, group_size: int, old_logps: Any) -> Any:
-        return finished(old_logps.sum(1) * (rewards - group_mean(rewards, group_size)), rewards, group_size)
-
-    dropout = strategies.pop("lora_dropout", None)
-    lora = None if dropout is None else LoraConfig(r=2, target_modules="all-linear", lora_dropout=dropout)
-    if strategies.get("advantage") == "by_probability":
-        strategies = {"advantage": by_probability}
-    with pytest.warns(UserWarning, match=reason):
-        trainer = served.trainer(tmp_path, {**strategies, "skip_old_logps": True}, lora)
-    assert not trainer.parts.scoring.skips_old
