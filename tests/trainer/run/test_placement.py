@@ -12,7 +12,6 @@ import pytest
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig, load_config
-from evenkeel.trainer.run.record.directory import owned
 from evenkeel.trainer.run.record.placement import AUTO, NEWEST, Placement, place
 from tests.paths import ROOT
 from tests.trainer.run.test_checkpoints import saved
@@ -92,32 +91,8 @@ def test_auto_does_not_go_on_under_other_settings(config, tmp_path):
         placed(load_config(tmp_path / "run.yaml", ["trl.learning_rate=1e-5"]), AUTO)
 
 
-HOLDER = """
-import sys, time
-from pathlib import Path
-from evenkeel.trainer.run.record.directory import owned
-held = owned(Path(sys.argv[1]))
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.parametrize("resume", [AUTO, "the directory"])
-def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(config, resume):
-    run = begun(config, 1, 2)
-    resume = str(run) if resume == "the directory" else resume
-    command = [sys.executable, "-c", HOLDER, str(run)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
-    with subprocess.Popen(command, **pipes) as holder:
-        assert holder.stdout.readline() == "held\n"
-        with pytest.raises(Refusal, match=f"process {holder.pid} on .*, which works there"):
-            placed(config, resume)
-        holder.kill()
-    assert placed(config, resume).checkpoint == run / "checkpoint-2"
-
-
 LEAVES_CHILDREN = """
-import os, signal, subprocess, sys, time
+import os, subprocess, sys, time
 from pathlib import Path
 from evenkeel.trainer.run.record.directory import owned
 held = owned(Path(sys.argv[1]))
@@ -129,16 +104,19 @@ sys.stdin.read()
 """
 
 
-def test_children_of_a_killed_owner_do_not_keep_the_lock(tmp_path):
-    command = [sys.executable, "-c", LEAVES_CHILDREN, str(tmp_path)]
+def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(config):
+    """Its children, which a kill leaves behind, do not keep the lock."""
+    run = begun(config, 1, 2)
+    command = [sys.executable, "-c", LEAVES_CHILDREN, str(run)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     with subprocess.Popen(command, **pipes) as holder:
         assert holder.stdout.readline() == "forked\n"
-        with pytest.raises(Refusal):
-            owned(tmp_path)
+        for resume in (AUTO, str(run)):
+            with pytest.raises(Refusal, match=f"process {holder.pid} on .*, which works there"):
+                placed(config, resume)
         holder.kill()
         holder.wait()
-        owned(tmp_path).release()
+        assert placed(config, AUTO).checkpoint == run / "checkpoint-2"
 
 
 def test_a_run_that_goes_on_stays_one_run_at_wandb_and_another_run_is_another(config):

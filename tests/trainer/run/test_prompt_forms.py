@@ -11,7 +11,37 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import Source
 from evenkeel.trainer.run.data import load_rows
 from evenkeel.trainer.run.data.conversations import ROLES, conversations
-from tests.trainer.run.prompt_forms import CONVERTED, REFUSED
+
+USER = {"role": "user", "content": "What is 2 + 2?"}
+SYSTEM = {"role": "system", "content": "Be brief."}
+CONVERTED: dict[str, tuple[Any, list[dict[str, str]]]] = {
+    "ShareGPT with a system turn": (
+        [{"from": "system", "value": "Be brief."}, {"from": "human", "value": "What is 2 + 2?"}],
+        [SYSTEM, USER],
+    ),
+    "one message": ({"role": "user", "content": "What is 2 + 2?"}, [USER]),
+    "text that begins with a bracket": (
+        "[3, 4] What is the sum?",
+        [{"role": "user", "content": "[3, 4] What is the sum?"}],
+    ),
+    "two text parts": (
+        [{"role": "user", "content": [{"type": "text", "text": "What is "}, {"type": "text", "text": "2 + 2?"}]}],
+        [USER],
+    ),
+    "a message of a developer": (
+        [{"role": "developer", "content": "Be brief."}, USER],
+        [{"role": "developer", "content": "Be brief."}, USER],
+    ),
+}
+REFUSED: dict[str, Any] = {
+    "nothing in the place of a message": [None, USER],
+    "messages as JSON": '[{"role": "user", "content": "q"}]',
+    "an image": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
+    "ShareGPT with an unknown speaker": [{"from": "narrator", "value": "q"}],
+    "a list of conversations": [[USER], [USER]],
+    "a call of a tool": [USER, {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}],
+    "a row of messages as JSON": '{"prompt": [{"role": "user", "content": "q"}], "id": 3}',
+}
 
 
 @pytest.mark.parametrize("name", CONVERTED)

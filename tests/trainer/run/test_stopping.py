@@ -85,7 +85,7 @@ def test_ranks_end_with_their_launcher_and_with_nothing_else(tmp_path: Path, nam
             if name == "torchrun":
                 await_text(said, "True\nSIGTERM\n")
             else:
-                time.sleep(0.5)
+                time.sleep(0.2)
                 assert said.read_text() == "False\n"
         finally:
             os.killpg(parent.pid, signal.SIGKILL) if name == "bash" else None

@@ -90,11 +90,9 @@ def accumulated(steps: int, **trl: object) -> RunConfig:
         # 63·8 = 504 is no multiple of the update's 256; 32·8 = 256 and 64·8 = 512 are
         (in_words(63, 256, per_device_train_batch_size=16), 4, "algorithm.prompts_per_rollout", [32, 64]),
         (in_words(64, 200), 4, "algorithm.sequences_per_update", [192, 224]),  # micro-batches of 8·4
-        (in_words(8, 128), 1, "algorithm.prompts_per_rollout", [16]),
         # micro-batches of 4 in updates of 16: whole groups of 6 need 48 sequences
         (accumulated(4, num_generations=6, per_device_train_batch_size=4), 1, "trl.steps_per_generation", [12]),
         (run({"generation_batch_size": 100}), 2, "trl.generation_batch_size", [96, 112]),
-        (accumulated(6), 1, "trl.steps_per_generation", [4, 8]),
     ],
 )
 def test_what_cannot_be_cut_names_the_nearest_numbers_that_can(
@@ -152,11 +150,6 @@ def test_grpo_config_takes_trl_verbatim_and_the_rest_from_its_sections(tmp_path:
     assert arguments.trust_remote_code is True
     assert arguments.per_device_eval_batch_size == 5
     assert (arguments.eval_strategy, arguments.log_completions, arguments.remove_unused_columns) == ("no", False, False)
-
-
-def test_trl_generation_batch_size_and_the_seed_reach_trl(tmp_path: Path) -> None:
-    arguments = grpo_config(run({**CPU, "generation_batch_size": 32}, seed=9, output_dir=str(tmp_path)), world_size=1)
-    assert (arguments.generation_batch_size, arguments.seed, arguments.report_to) == (32, 9, [])
 
 
 def test_what_trl_refuses_is_a_configuration_error(tmp_path: Path) -> None:

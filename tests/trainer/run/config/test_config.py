@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,13 +117,9 @@ def test_everything_wrong_is_said_at_once_in_the_order_of_the_lines(tmp_path: Pa
         ("modle: 3\n", "modle", "unknown-key"),
         ("learning_rate: 1e-6\n", "learning_rate", "in-another-section"),
         ("evaluation:\n", "evaluation", "model-type"),
-        ("evaluation: {batch_size: '8'}\n", "evaluation.batch_size", "int-type"),
-        ("evaluation: {before: no}\n", "evaluation.before", "bool-type"),
         ("evaluation: {batch_size: 0}\n", "evaluation.batch_size", "greater-than-equal"),
-        ("name: 3\n", "name", "string-type"),
         ("name: a/b\n", "name", "folder-name"),
         ("logging: {report_to: [wandbb]}\n", "logging.report_to.0", "unknown-word"),
-        ("logging: {report_to: null}\n", "logging.report_to", "list-type"),
         ("algorithm: {advantage: {epsilon: 1}}\n", "algorithm.advantage", "part-without-name"),
         ("algorithm: {advantage: {name: x, deep: [.inf]}}\n", "algorithm.advantage.deep.0", "finite-number"),
         ("trl: {seed: 1}\n", "trl.seed", "in-another-section"),
@@ -138,31 +135,17 @@ def test_a_wrong_value_is_refused_at_its_line(tmp_path: Path, text: str, path: s
     ("override", "path", "code"),
     [
         ("model.dtype=bf16", "model.dtype", "unknown-word"),
-        ("model.nmae_or_path=x", "model.nmae_or_path", "unknown-key"),
         ("data.train={path: x, generator: y}", "data.train.generator", "one-source"),
-        ("data.train.path=null", "data.train.path", "one-source"),
         ("data.test={generator: x, split: test}", "data.test.split", "option-of-a-path"),
-        ("data.test={my/set: {path: x}}", "data.test.my/set", "folder-name"),
         ("data.train.columns={reference: 3}", "data.train.columns.reference", "string-type"),
-        ("data.train.columns={reference: {a: 3}}", "data.train.columns.reference.a", "string-type"),
-        ("data.train.columns={reference: []}", "data.train.columns.reference", "string-type"),
-        ("rewards=[]", "rewards", "too-short"),
         ("rewards.0.weight=.nan", "rewards.0.weight", "finite-number"),
-        ("rewards.0.wieght=1", "rewards.0.wieght", "unknown-key"),
         ("rewards=[{verifier: a}, {verifier: a}]", "rewards.1", "label-twice"),
-        ("model=null", "model", "model-type"),
-        ("trl=yes", "trl", "dict-type"),
-        ("name=..", "name", "folder-name"),
         ('name="a\\0b"', "name", "folder-name"),
-        ('output_dir="a\\0b"', "output_dir", "string-pattern-mismatch"),
-        ("logging.rollouts=some", "logging.rollouts", "int-type"),
-        ("rewards.0.name=''", "rewards.0.name", "string-too-short"),
         ("trl.adam_beta1=1", "trl.adam_beta1", "less-than"),
         ("model.quantization={load_in_4bit: true}", "model.quantization", "quantization-without-lora"),
         ("model={lora: {}, quantization: {load_in_4bit: false}}", "model.quantization", "not-4-bits"),
         ("model.quantization={load_in_4bit: true, bnb_4bit: nf4}", "model.quantization.bnb_4bit", "unknown-key"),
         ("data.train.columns={environment: [task]}", "data.train.columns.environment", "name-of-an-argument"),
-        ("trl.max_prompt_length=512", "trl.max_prompt_length", "unknown-key"),
     ],
 )
 def test_a_wrong_override_is_blamed_on_the_command_line(tmp_path: Path, override: str, path: str, code: str) -> None:
@@ -205,20 +188,13 @@ def test_a_wrong_value_of_the_base_is_blamed_on_the_base(tmp_path: Path) -> None
         ("learning_rate: '1e-6'", "trl.learning_rate", "float-type"),
         ("learning_rate: 0", "trl.learning_rate", "greater-than"),
         ("learning_rate: .nan", "trl.learning_rate", "finite-number"),
-        ("temperature: 0", "trl.temperature", "greater-than"),
-        ("num_generations: 1", "trl.num_generations", "greater-than-equal"),
-        ("max_steps: 10.5", "trl.max_steps", "literal-error"),
         ("max_steps: 0", "trl.max_steps", "literal-error"),
-        ("top_p: 1.5", "trl.top_p", "less-than-equal"),
         ("max_completion_length: None", "trl.max_completion_length", "int-type"),
-        ("bf16: no", "trl.bf16", "bool-type"),
         ("loss_type: dpao", "trl.loss_type", "unknown-word"),
-        ("lr_scheduler_type: cosin", "trl.lr_scheduler_type", "unknown-word"),
         ("lr_scheduler_kwargs: {min_lr: '1e-6'}", "trl.lr_scheduler_kwargs.min_lr", "number-as-text"),
         ("lr_scheduler_kwargs: {deep: {min_lr: .inf}}", "trl.lr_scheduler_kwargs.deep.min_lr", "finite-number"),
         ("generation_kwargs: {a: [1, .nan]}", "trl.generation_kwargs.a.1", "finite-number"),
         ("output_dir: x", "trl.output_dir", "in-another-section"),
-        ("hub_token: secret", "trl.hub_token", "in-another-section"),
     ],
 )
 def test_trl_arguments_are_checked_against_trl(tmp_path: Path, argument: str, path: str, code: str) -> None:
@@ -230,8 +206,6 @@ def test_trl_arguments_are_checked_against_trl(tmp_path: Path, argument: str, pa
 @pytest.mark.parametrize(
     "argument",
     [
-        "learning_rate: 1e-6",
-        "lr_scheduler_type: cosine_with_min_lr",
         "max_completion_length: null",
         "pad_to_multiple_of: auto",
         "generation_kwargs: {stop_strings: ['1']}",
@@ -329,25 +303,32 @@ def test_the_known_words_are_those_that_trl_documents(name: str) -> None:
     assert set(re.findall(r'`"(\w+)"`', section.group())) == set(CHOICES[name])
 
 
-def test_revision_options_are_checked_where_they_are_written(tmp_path: Path) -> None:
-    revision = {"references": 2, "template": "{prompt} {answer}"}
-    config = load(tmp_path, "", "algorithm.advantage=ibpo", f"algorithm.revision={revision}")
-    assert config.algorithm.revision == revision
-    text = "algorithm.revision={refrences: 2, references: 0, template: wrong, credit: fewest}"
-    refused = dict(found(tmp_path, "", text))
-    assert refused == {
-        "algorithm.revision.refrences": "unknown-key",
-        "algorithm.revision.references": "greater-than-equal",
-        "algorithm.revision.template": "template-without-prompt",
-        "algorithm.revision.credit": "unknown-word",
-    }
-
-
-def test_a_teachers_options_are_checked_where_they_are_written(tmp_path: Path) -> None:
-    teacher = {"template": "{prompt} {reference}"}
-    config = load(tmp_path, "", "algorithm.token_weight=rlsd", f"algorithm.teacher={teacher}")
-    assert config.algorithm.teacher == teacher
-    assert dict(found(tmp_path, "", "algorithm.teacher={template: '{prompt}', references: 1}")) == {
-        "algorithm.teacher.references": "unknown-key",
-        "algorithm.teacher.template": "template-of-a-teacher",
-    }
+@pytest.mark.parametrize(
+    ("strategy", "key", "right", "wrong", "codes"),
+    [
+        (
+            "algorithm.advantage=ibpo",
+            "algorithm.revision",
+            {"references": 2, "template": "{prompt} {answer}"},
+            "{refrences: 2, references: 0, template: wrong, credit: fewest}",
+            {
+                "refrences": "unknown-key",
+                "references": "greater-than-equal",
+                "template": "template-without-prompt",
+                "credit": "unknown-word",
+            },
+        ),
+        (
+            "algorithm.token_weight=rlsd",
+            "algorithm.teacher",
+            {"template": "{prompt} {reference}"},
+            "{template: '{prompt}', references: 1}",
+            {"references": "unknown-key", "template": "template-of-a-teacher"},
+        ),
+    ],
+)
+def test_options_of_revisions_and_teachers_are_checked_where_they_are_written(
+    tmp_path: Path, strategy: str, key: str, right: dict[str, Any], wrong: str, codes: dict[str, str]
+) -> None:
+    assert getattr(load(tmp_path, "", strategy, f"{key}={right}").algorithm, key.rpartition(".")[2]) == right
+    assert dict(found(tmp_path, "", f"{key}={wrong}")) == {f"{key}.{name}": code for name, code in codes.items()}

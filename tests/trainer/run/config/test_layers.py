@@ -23,18 +23,15 @@ def node(data: Any) -> Node:
 @pytest.mark.parametrize(
     ("base", "change", "result"),
     [
-        ({"a": 1, "b": 2}, {"b": 3, "c": 4}, {"a": 1, "b": 3, "c": 4}),
         ({"a": {"x": 1}}, {"a": {"y": 2}}, {"a": {"x": 1, "y": 2}}),
         ({"a": [1, 2, 3]}, {"a": [4]}, {"a": [4]}),
         ({"a": {"x": 1}}, {"a": None}, {"a": None}),
-        ({"a": "grpo"}, {"a": {"name": "lopti"}}, {"a": {"name": "lopti"}}),
         ({"a": {"name": "ar", "alpha": 0.1}}, {"a": {"name": "lopti"}}, {"a": {"name": "lopti"}}),
         (
             {"a": {"name": "ar", "alpha": 0.1}},
             {"a": {"name": "ar", "k": 1}},
             {"a": {"name": "ar", "alpha": 0.1, "k": 1}},
         ),
-        ({"a": {"name": "ar", "alpha": 0.1}}, {"a": {"alpha": 0.3}}, {"a": {"name": "ar", "alpha": 0.3}}),
         ({"a": {"alpha": 0.1}}, {"a": {"name": "ar"}}, {"a": {"alpha": 0.1, "name": "ar"}}),
     ],
 )
@@ -46,12 +43,6 @@ KEYS = st.sampled_from(["a", "b", "c", "name"])
 TREES = st.dictionaries(
     KEYS, st.recursive(st.integers(0, 3), lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner))
 )
-
-
-@given(TREES, TREES)
-def test_merging_twice_is_merging_once(base: Any, change: Any) -> None:
-    once = merged(node(base), node(change))
-    assert merged(once, node(change)).plain() == once.plain()
 
 
 @given(TREES)
@@ -78,9 +69,7 @@ def test_an_override_changes_its_own_path_and_no_other(tree: Any, keys: list[str
     ("override", "result"),
     [
         ("trl.learning_rate=1e-6", {"learning_rate": 1e-6, "beta": 0}),
-        ("trl.bf16=no", {"bf16": "no", "beta": 0}),
         ("trl.scheduler={min: 1, max: [2, 3]}", {"scheduler": {"min": 1, "max": [2, 3]}, "beta": 0}),
-        ("trl={beta: 1}", {"beta": 1}),
         ("trl.deep.deeper=x=y", {"deep": {"deeper": "x=y"}, "beta": 0}),
         ("trl=null", None),
         ("trl.beta=''", {"beta": ""}),
@@ -99,18 +88,14 @@ def test_an_override_reaches_into_a_list() -> None:
     ("override", "path", "code"),
     [
         ("trl.beta", "", "bad-override"),
-        ("=3", "", "bad-override"),
         ("trl..beta=3", "", "bad-override"),
         ("--trl.beta=3", "", "bad-override"),
-        ("other.yaml", "", "bad-override"),
         ("trl.beta=", "", "bad-override"),
         ("trl.beta=[1", "trl.beta", "not-yaml"),
         ("extends=base.yaml", "", "bad-override"),
         ("rewards.1.weight=2", "rewards.1", "bad-place"),
-        ("rewards.weight=2", "rewards.weight", "bad-place"),
         ("rewards.-1=2", "rewards.-1", "bad-place"),
         ("algorithm.advantage.k=1", "algorithm.advantage.k", "bad-place"),
-        ("trl.beta.x=1", "trl.beta.x", "bad-place"),
     ],
 )
 def test_a_malformed_override_is_refused(override: str, path: str, code: str) -> None:
@@ -151,12 +136,9 @@ def test_all_malformed_overrides_are_reported_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("extends", "code"),
     [
-        ("bsae.yaml", "no-base"),
         ("a" * 5000, "no-base"),
         ("child.yaml", "second-base"),
         (3, "no-base"),
-        (None, "no-base"),
-        ("", "no-base"),
     ],
 )
 def test_a_base_that_cannot_be_extended_is_refused(tmp_path: Path, extends: Any, code: str) -> None:

@@ -10,10 +10,9 @@ from transformers import AutoModelForCausalLM
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.export.model_card import model_card, results
+from evenkeel.trainer.run.export.model_card import model_card
 from evenkeel.trainer.run.export.policy import load_policy
 from evenkeel.trainer.run.export.source import find_source
-from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 from tests.trainer.run.test_checkpoints import listed, saved
 
@@ -96,12 +95,6 @@ def test_the_policy_of_an_adapter_answers_with_it(run: Path, tiny_model: Path):
         with trained.disable_adapter():
             assert not answered.allclose(trained(tokens).logits, atol=1e-2)
     torch.testing.assert_close(exported, answered)
-
-
-def test_results_are_those_of_the_exported_step_with_the_bases(run: Path):
-    (row,) = results(RunRecord(run), 20)
-    assert row == ("held", "avg@4", 256, "0.250 [0.190, 0.310]", "0.500 [0.440, 0.560]")
-    assert results(RunRecord(run), 10) == []
 
 
 def test_the_card_says_what_the_files_say_and_nothing_private(run: Path):
