@@ -37,7 +37,7 @@ def test_the_generator_is_splitmix64():
     assert _mixed(states).tolist() == [_wrapped(each) for each in expected]
 
 
-@pytest.mark.parametrize("position", [0, 1, 1000])
+@pytest.mark.parametrize("position", [0, 1000])
 def test_words_come_with_their_probabilities(many: Tensor, position: int):
     counts = drawn(many, position).bincount(minlength=7)
     assert counts[6] == 0

@@ -1,21 +1,20 @@
 """Every strategy on a device that is not the CPU: devices never mix, and what runs in each micro-batch never waits.
 
 Tensors here have a shape, a type and a device, and no numbers (`FakeTensorMode`): what would have to read one raises.
-The device is torch's backend for devices written in Python: nothing is compiled. A process keeps such a device, and can
-have one alone, so all is computed in a process of its own: this file run as a script.
+The device is torch's meta device, which mixes with the CPU no more than a GPU does.
 """
 
 import inspect
-import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
-from tests.paths import ROOT
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+from evenkeel.trainer.algorithms.registry import built_in, find_strategy
+from evenkeel.trainer.algorithms.trial import tiny_example
 
 WAITING = {
     "bnpo_beta",
@@ -32,45 +31,6 @@ WAITING = {
 """Estimators that wait for the device, once a rollout batch; what they do after they have waited is not seen here."""
 
 
-@pytest.fixture(scope="module")
-def outcomes() -> dict[str, dict[str, str]]:
-    """What became of each variant of each strategy, by kind."""
-    command = [sys.executable, "-m", "tests.trainer.algorithms.test_on_a_device"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
-
-
-@pytest.mark.parametrize("kind", ["token_weight", "coefficient", "update_schedule"])
-def test_what_runs_in_each_micro_batch_stays_on_the_device_and_never_waits(outcomes, kind):
-    assert {variant: outcome for variant, outcome in outcomes[kind].items() if outcome != "stays"} == {}
-    assert kind != "update_schedule" or "lopti {'order': 'random'}" in outcomes[kind]
-
-
-def test_estimators_stay_on_the_device_and_those_that_wait_are_listed(outcomes):
-    found = outcomes["advantage"]
-    assert {variant: outcome for variant, outcome in found.items() if outcome not in ("stays", "waits")} == {}
-    assert {variant for variant, outcome in found.items() if outcome == "waits"} == WAITING
-
-
-def main() -> None:
-    """Print the outcomes as JSON."""
-    from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
-
-    from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
-    from evenkeel.trainer.algorithms.registry import built_in
-
-    _setup_privateuseone_for_python_backend()
-    found: dict[str, dict[str, str]] = {}
-    for kind in (ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE):
-        found[kind] = {
-            f"{name} {options or ''}".strip(): outcome(kind, {"name": name, **options})
-            for name, strategy in built_in(kind).items()
-            for options in variants(strategy)
-        }
-    sys.stdout.write(json.dumps(found))
-
-
 def variants(strategy: Callable[..., Any]) -> Iterator[dict[str, Any]]:
     """No options; then each other value of each option that is one of a few words, or a switch."""
     yield {}
@@ -85,21 +45,12 @@ def variants(strategy: Callable[..., Any]) -> Iterator[dict[str, Any]]:
 
 def outcome(kind: str, spec: dict[str, Any]) -> str:
     """``stays`` on the device, ``waits`` for it, or what is wrong."""
-    from torch._subclasses.fake_tensor import (
-        DataDependentOutputException,
-        DynamicOutputShapeException,
-        FakeTensorMode,
-    )
-
-    from evenkeel.trainer.algorithms.registry import find_strategy
-    from evenkeel.trainer.algorithms.trial import tiny_example
-
     strategy, signals = find_strategy(kind, spec), tiny_example()
     signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns if column not in signals}
     try:
         with FakeTensorMode(allow_non_fake_inputs=False):
             there = {
-                name: torch.empty(value.shape, dtype=value.dtype, device="privateuseone")
+                name: torch.empty(value.shape, dtype=value.dtype, device="meta")
                 if isinstance(value, torch.Tensor)
                 else value
                 for name, value in signals.items()
@@ -114,8 +65,26 @@ def outcome(kind: str, spec: dict[str, Any]) -> str:
         return "waits"
     except RuntimeError as error:  # of the mode: devices are mixed
         return f"{type(error).__name__}: {error}".splitlines()[0]
-    return "stays" if {result.device.type for result in results} == {"privateuseone"} else "is returned on the CPU"
+    return "stays" if {result.device.type for result in results} == {"meta"} else "is returned on the CPU"
 
 
-if __name__ == "__main__":
-    main()
+def outcomes(kind: str) -> dict[str, str]:
+    """What becomes of each variant of each strategy."""
+    return {
+        f"{name} {options or ''}".strip(): outcome(kind, {"name": name, **options})
+        for name, strategy in built_in(kind).items()
+        for options in variants(strategy)
+    }
+
+
+@pytest.mark.parametrize("kind", [TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE])
+def test_what_runs_in_each_micro_batch_stays_on_the_device_and_never_waits(kind: str):
+    found = outcomes(kind)
+    assert {variant: outcome for variant, outcome in found.items() if outcome != "stays"} == {}
+    assert kind != UPDATE_SCHEDULE or "lopti {'order': 'random'}" in found
+
+
+def test_estimators_stay_on_the_device_and_those_that_wait_are_listed():
+    found = outcomes(ADVANTAGE)
+    assert {variant: outcome for variant, outcome in found.items() if outcome not in ("stays", "waits")} == {}
+    assert {variant for variant, outcome in found.items() if outcome == "waits"} == WAITING

@@ -82,11 +82,7 @@ def test_what_is_no_function_is_refused():
 @pytest.mark.parametrize(
     ("source", "code", "values"),
     [
-        (
-            "def part(group_size, lengths): ...",
-            "missing-signal",
-            ["take rewards"],
-        ),
+        ("def part(group_size, lengths): ...", "missing-signal", ["take rewards"]),
         ("class part:\n    def __call__(self, rewards): ...", "state-not-saved", ["without state_dict"]),
         ("def part(rewards, group_size, **options): ...", "unnamed-arguments", ["*options", "completion_ids"]),
     ],

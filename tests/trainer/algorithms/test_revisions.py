@@ -42,10 +42,7 @@ def test_the_repair_score_is_the_share_of_scored_revisions_that_are_right():
     ("revision", "kept"),
     [
         ("abXdef", {0, 1, 3, 4, 5}),
-        ("abdef", {0, 1, 3, 4, 5}),
-        ("abcdef", {0, 1, 2, 3, 4, 5}),
         ("abcXdef", {0, 1, 2, 3, 4, 5}),  # an insertion alone: every token of the completion is kept
-        ("uvwxyz", set()),
         ("", set()),
     ],
 )

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from evenkeel.trainer.algorithms.token_weights import adv_reweight, low_probability_reweight, uniform
+from evenkeel.trainer.algorithms.token_weights import adv_reweight, low_probability_reweight
 
 property_test = settings(max_examples=25, deadline=None, derandomize=True)
 unit_interval = st.floats(0, 1, width=32)
@@ -15,11 +15,6 @@ token_masks = npst.arrays("int64", (3, 4), elements=st.integers(0, 1)).map(torch
 def weights(probs, mask=None, **options):
     mask = torch.ones_like(probs, dtype=torch.long) if mask is None else mask
     return adv_reweight(probs, torch.zeros_like(probs), mask, **options)
-
-
-def test_uniform_weighs_every_token_one():
-    probs = torch.rand(2, 3)
-    assert torch.equal(uniform(probs, probs, torch.ones(2, 3, dtype=torch.long)), torch.ones(2, 3))
 
 
 def test_adv_reweight_by_hand():

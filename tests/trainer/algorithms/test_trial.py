@@ -1,36 +1,19 @@
 """What the trial of a part finds: axes confused, draws, hidden memory, what begins late."""
 
-from typing import Any
-
 import pytest
 import torch
 
-from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms import advantages
 from evenkeel.trainer.algorithms.contract import (
     ADVANTAGE,
     PROMPT_SAMPLER,
     TOKEN_WEIGHT,
-    UPDATE_SCHEDULE,
     Traits,
     traits,
 )
 from evenkeel.trainer.algorithms.registry import find_strategy
-from evenkeel.trainer.algorithms.trial import separable, tried, tried_sampler, tried_schedule
-
-
-def accepted(kind: str, part: Any) -> Any:
-    found = find_strategy(kind, part)
-    if kind == UPDATE_SCHEDULE:
-        return tried_schedule(found)
-    return tried_sampler(found) if kind == PROMPT_SAMPLER else tried(found)
-
-
-def refused(kind: str, part: Any, *fragments: str) -> None:
-    with pytest.raises(PartError) as error:
-        accepted(kind, part)
-    assert not [fragment for fragment in fragments if fragment not in str(error.value)], error.value
-
+from evenkeel.trainer.algorithms.trial import separable
+from tests.trainer.algorithms.test_registry import build, refused
 
 # An estimator of a group that looks at other groups
 
@@ -41,9 +24,9 @@ def transposed(rewards, group_size):
 
 
 def test_an_estimator_that_looks_at_other_groups_says_so(monkeypatch):
-    refused(ADVANTAGE, transposed, "depends_on_other_groups=True")
+    refused(ADVANTAGE, transposed, "part", "depends_on_other_groups=True")
     monkeypatch.setattr(transposed, "traits", Traits(depends_on_other_groups=True), raising=False)
-    assert accepted(ADVANTAGE, transposed).traits.depends_on_other_groups
+    assert build(ADVANTAGE, transposed).traits.depends_on_other_groups
 
 
 class PerBatch:
@@ -73,8 +56,8 @@ class OfEarlierBatches(PerBatch):
 
 
 def test_a_running_baseline_is_of_the_batches_before():
-    refused(ADVANTAGE, PerBatch, "depends_on_other_groups=True")
-    assert accepted(ADVANTAGE, OfEarlierBatches).has_state
+    refused(ADVANTAGE, PerBatch, "part", "depends_on_other_groups=True")
+    assert build(ADVANTAGE, OfEarlierBatches).has_state
 
 
 # Draws
@@ -85,7 +68,7 @@ def torch_draw(rewards, group_size):
 
 
 def test_a_part_that_draws_says_so():
-    refused(ADVANTAGE, torch_draw, "'torch_draw'", "row_draws(row_keys, mask, seed)", "draws_at_random=True")
+    refused(ADVANTAGE, torch_draw, "part", "'torch_draw'", "row_draws(row_keys, mask, seed)", "draws_at_random=True")
 
 
 # Memory that no checkpoint keeps
@@ -107,13 +90,9 @@ class ForgetsToSave(OfEarlierBatches):
         pass
 
 
-@pytest.mark.parametrize(
-    ("kind", "part"),
-    [(TOKEN_WEIGHT, counts_calls), (ADVANTAGE, ForgetsToSave)],
-    ids=lambda value: getattr(value, "__name__", None),
-)
+@pytest.mark.parametrize(("kind", "part"), [(TOKEN_WEIGHT, counts_calls), (ADVANTAGE, ForgetsToSave)])
 def test_what_is_remembered_is_in_the_state(kind, part):
-    refused(kind, part, "state_dict and load_state_dict")
+    refused(kind, part, "part", "state_dict and load_state_dict")
 
 
 class Walk:
@@ -140,8 +119,8 @@ class AnyPrompts(Walk):
 
 
 def test_a_sampler_goes_on_from_its_state_and_chooses_alike_on_all_processes():
-    assert accepted(PROMPT_SAMPLER, Walk).name == "Walk"
-    refused(PROMPT_SAMPLER, AnyPrompts, "row_draws")
+    assert build(PROMPT_SAMPLER, Walk).name == "Walk"
+    refused(PROMPT_SAMPLER, AnyPrompts, "part", "row_draws")
 
 
 # What begins behind the first step
@@ -151,15 +130,8 @@ def negative_late(probs, step, max_steps):
     return torch.full_like(probs, 0.9 - step / max_steps)
 
 
-@pytest.mark.parametrize(
-    ("kind", "part", "fragments"),
-    [
-        (TOKEN_WEIGHT, negative_late, ["at step 999 of 1000", "-0.099"]),
-    ],
-    ids=lambda value: getattr(value, "__name__", None),
-)
-def test_a_part_is_tried_at_later_steps_too(kind, part, fragments):
-    refused(kind, part, *fragments)
+def test_a_part_is_tried_at_later_steps_too():
+    refused(TOKEN_WEIGHT, negative_late, "part", "at step 999 of 1000", "-0.099")
 
 
 def mean_later(probs, step, max_steps):
@@ -171,7 +143,7 @@ def one_row_later(probs, step, max_steps):
 
 
 def test_a_part_that_looks_at_the_whole_microbatch_later_depends_on_the_cut():
-    assert accepted(TOKEN_WEIGHT, mean_later).traits.depends_on_the_cut
+    assert build(TOKEN_WEIGHT, mean_later).traits.depends_on_the_cut
     assert not separable(find_strategy(TOKEN_WEIGHT, mean_later), 1)
-    assert not accepted(TOKEN_WEIGHT, one_row_later).traits.depends_on_the_cut
+    assert not build(TOKEN_WEIGHT, one_row_later).traits.depends_on_the_cut
     assert separable(find_strategy(TOKEN_WEIGHT, one_row_later), 1)

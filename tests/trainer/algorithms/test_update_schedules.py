@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from evenkeel.trainer.algorithms.row_draws import row_keys
-from evenkeel.trainer.algorithms.update_schedules import lopti, single_pass
+from evenkeel.trainer.algorithms.update_schedules import lopti
 
 KEYS = row_keys(64, 0)
 ORDERS = ["low_first", "high_first", "random"]
@@ -15,13 +15,6 @@ token_probs = npst.arrays(
 ).map(torch.from_numpy)
 token_masks = npst.arrays("int64", (3, 5), elements=st.integers(0, 1)).map(torch.from_numpy)
 every_order = pytest.mark.parametrize("order", ORDERS)
-
-
-def test_a_single_pass_trains_every_token_that_counts():
-    mask = torch.tensor([[1, 1, 0], [1, 0, 0]])
-    schedule = single_pass()
-    assert schedule.num_passes == 1
-    assert torch.equal(schedule.select(torch.rand(2, 3), mask, 0), mask.bool())
 
 
 @every_order

@@ -133,16 +133,6 @@ def test_weak_token_classes_leave_no_residual(rollout, random):
             assert of_class.sum().abs() <= 1e-5 * of_class.abs().sum() + 1e-6
 
 
-@property_test
-@given(mixed_rollouts)
-def test_token_classes_that_are_not_weak_keep_the_sequence_baseline(rollout):
-    rewards, group_size, inputs = rollout["rewards"], rollout["group_size"], rollout
-    ids, mask, weights = inputs["completion_ids"], inputs["mask"], inputs["sequence_weights"]
-    result = token_class(rewards, group_size, ids, mask, correlation_threshold=0.0)
-    expected = exchangeable(rewards, group_size, weights)[:, None].expand(result.shape)
-    assert torch.equal(result.nan_to_num(), expected.nan_to_num())
-
-
 def test_token_class_by_hand():
     # Counts of token 7: 1, 2, 1, 2 against rewards 1, 1, 0, 0: uncorrelated, so weak. k = 1, 1, 1, 1/2:
     # b_7 = (1·1 + 2·1) / (1 + 2 + 1 + 1) = 3/5; b = 2 / 3.5 = 4/7 for all others.

@@ -30,13 +30,10 @@ OUT_OF_RANGE = [
     (ADVANTAGE, "real", "tau", 0.0),
     (ADVANTAGE, "entropy_shaped", "kappa", 1.0),
     (ADVANTAGE, "ibpo", "lam", 1.0),
-    (ADVANTAGE, "ibpo", "rho", 0.0),
     (ADVANTAGE, "turn_discounted", "gamma", 1.1),
-    (TOKEN_WEIGHT, "adv_reweight", "alpha", -0.1),
     (TOKEN_WEIGHT, "adv_reweight", "alpha", float("nan")),
     (TOKEN_WEIGHT, "rlcsd", "temperature", 0.0),
     (COEFFICIENT, "aspo", "epsilon_low", 1.0),
-    (COEFFICIENT, "symmetric_clip", "cap", 0.9),
     (UPDATE_SCHEDULE, "lopti", "eta", 1.0),
     (PROMPT_SAMPLER, "dynamic", "max_rounds", 0),
 ]

@@ -12,26 +12,16 @@ fast = settings(max_examples=25, deadline=None, derandomize=True)
 BOTH = pytest.mark.parametrize("coefficient", [dfpo_min_replace, dfpo_orthogonal])
 log_ratios = npst.arrays("float32", (8, 5), elements=st.floats(-0.5, 0.5, width=32)).map(torch.from_numpy)
 outcomes = npst.arrays("float32", 8, elements=st.sampled_from([0.0, 1.0])).map(torch.from_numpy)
-forms = st.sampled_from(["product", "geometric"])
-normalizations = st.sampled_from(["none", "inside"])
 GROUPS = torch.tensor([3, 3, 3, 3, 1, 1, 1, 1])
 MASK = (torch.arange(5) < torch.tensor([5, 2, 4, 1, 3, 5, 5, 2])[:, None]).long()
 SCORED = torch.ones(8, dtype=torch.bool)
 
 
-def of_weights(coefficient, weights, advantages, scored=None, lengths=None, **options):
-    """The coefficient of one group whose trajectories have these products of ratios; one token each by default."""
-    weights, advantages = torch.tensor(weights), torch.tensor(advantages)
-    lengths = torch.ones(len(weights)) if lengths is None else torch.tensor(lengths)
-    mask = (torch.arange(int(lengths.max())) < lengths[:, None]).long()
-    log_ratio = (weights.log() / lengths)[:, None].expand(mask.shape)
-    scored = torch.ones(len(weights), dtype=torch.bool) if scored is None else torch.tensor(scored)
-    groups = torch.zeros(len(weights), dtype=torch.long)
-    return coefficient(log_ratio, advantages[:, None].expand(mask.shape), mask, groups, scored, **options)
-
-
-def centred(rewards):
-    return (rewards.view(2, 4) - rewards.view(2, 4).mean(1, keepdim=True)).view(8, 1).expand(8, 5)
+def of_weights(coefficient, weights, advantages, scored=(True, True, True, True)):
+    """The coefficient of one group of responses of one token each, with these ratios."""
+    log_ratio, advantages = torch.tensor(weights).log()[:, None], torch.tensor(advantages)[:, None]
+    groups, mask = torch.zeros(len(weights), dtype=torch.long), torch.ones_like(log_ratio).long()
+    return coefficient(log_ratio, advantages, mask, groups, torch.tensor(scored[: len(weights)]))
 
 
 def test_the_papers_two_transforms_by_hand():
@@ -60,17 +50,14 @@ def test_a_truncated_response_that_no_loss_counts_is_left_out(coefficient):
     assert result[[0, 2]].min() > 1  # the row without tokens, whose ratio is 1, did not become the minimum
 
 
-def cancels(log_ratio, rewards, form, normalization):
-    advantages = centred(rewards)
+@fast
+@given(log_ratios, outcomes, st.sampled_from(["product", "geometric"]), st.sampled_from(["none", "inside"]))
+def test_the_contributions_to_shared_tokens_cancel(log_ratio, rewards, form, normalization):
+    of_groups = rewards.view(2, 4)
+    advantages = (of_groups - of_groups.mean(1, keepdim=True)).view(8, 1).expand(8, 5)
     for coefficient in (dfpo_min_replace, dfpo_orthogonal):
         options = {"weight": form, "length_normalization": normalization}
         result = coefficient(log_ratio, advantages, MASK, GROUPS, SCORED, **options)
         terms = (result * advantages[:, :1]).view(2, 4)
         assert (terms.sum(1).abs() <= 2e-6 * terms.abs().sum(1) + 1e-9).all()
         assert not result.requires_grad
-
-
-@fast
-@given(log_ratios, outcomes, forms, normalizations)
-def test_the_contributions_to_shared_tokens_cancel(log_ratio, rewards, form, normalization):
-    cancels(log_ratio, rewards, form, normalization)
