@@ -26,7 +26,7 @@ class RewardNoise(BaseModel):
     (the random rewards of arXiv 2506.10947). Unscored rows stay unscored.
 
     Raises:
-        pydantic.ValidationError: both rates 0, a rate outside 0 … 1, or a ``matching`` that is no regular expression.
+        pydantic.ValidationError: a rate outside 0 … 1, or a ``matching`` that is no regular expression.
     """
 
     model_config = ConfigDict(
@@ -50,8 +50,6 @@ class RewardNoise(BaseModel):
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
-        if self.false_positive == self.false_negative == 0:
-            raise PydanticCustomError("noise", "both rates are 0. Write false_positive or false_negative above 0.")
         try:
             re.compile(self.matching or "")
         except re.error as error:

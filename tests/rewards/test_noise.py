@@ -63,7 +63,6 @@ def test_a_pattern_bounds_where_errors_are():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "both rates are 0"),
         ({"false_positive": 1.5}, "less than or equal to 1"),
         ({"false_positive": 0.1, "matching": "("}, "no regular expression"),
     ],

@@ -48,7 +48,7 @@ def run_schema() -> Schema:
 def sweep_schema() -> Schema:
     """Of sweep files; settings of a run are dotted keys in them."""
     from evenkeel.trainer.lab.sweeps.consistency import RESERVED_KEYS
-    from evenkeel.trainer.lab.sweeps.schema import SlurmSweep, Sweep
+    from evenkeel.trainer.lab.sweeps.schema import Sweep
 
     run = _run_definitions()
     settings, free = {}, []
@@ -63,10 +63,9 @@ def sweep_schema() -> Schema:
         "Settings": _object(settings, patternProperties={beneath: True}),
         "Values": _object(grid, patternProperties={beneath: values}),
     }
-    sweep = {**_definitions(Sweep), "SlurmExecution": _definitions(SlurmSweep)["SlurmExecution"]}
+    sweep = _definitions(Sweep)
     keys, tuned = sweep["Sweep"]["properties"], sweep["Tuning"]["properties"]
-    executors = [{"$ref": f"#/$defs/{name}"} for name in ("LocalExecution", "SlurmExecution")]
-    keys["executor"] = {"anyOf": executors, "description": keys["executor"]["description"]}
+    keys["executor"]["anyOf"] = keys["executor"].pop("oneOf")  # a file may have the rest in one that it extends
     keys["variants"]["additionalProperties"] = {"anyOf": [{"$ref": "#/$defs/Settings"}, {"type": "null"}]}
     for node, name in ((keys["grid"], "Values"), (tuned["grid"], "Values"), (tuned["held_out"], "Settings")):
         _refer(node, name)

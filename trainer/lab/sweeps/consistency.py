@@ -9,9 +9,7 @@ RESERVED_KEYS = {
     "name": "A cell is named by its variant and seed.",
     "output_dir": "Every cell has a directory of its own under the sweep's `output_dir:`.",
     "seed": "Write the seeds of all variants under `seeds:`.",
-    "trl.seed": "Write the seeds of all variants under `seeds:`.",
     "branch_of": "Write the checkpoints under `from:`.",
-    "extends": "The base of all cells is the file that `config:` names.",
 }
 GPUS = "CUDA_VISIBLE_DEVICES"
 

@@ -7,22 +7,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evenkeel.errors import COMMAND_LINE, Origin, Problem, Refusal, suggest
+from evenkeel.errors import COMMAND_LINE, Origin, Problem, Refusal
 from evenkeel.trainer.lab.sweeps.cells import Cell
 from evenkeel.trainer.lab.sweeps.consistency import inconsistencies
-from evenkeel.trainer.lab.sweeps.schema import SlurmSweep, Sweep
+from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.branch import checkpoint_at
 from evenkeel.trainer.run.config.layers import extended
 from evenkeel.trainer.run.config.loading import local_path
-from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.section import expanded
 from evenkeel.trainer.run.config.shipped import maker_of
 from evenkeel.trainer.run.config.wording import problems_of
 from evenkeel.trainer.run.config.yaml_document import Node, read_file
 from evenkeel.trainer.run.record.files import CONFIG
 from evenkeel.trainer.run.record.run_record import RunRecord
-
-_KINDS: dict[str, type[Sweep]] = {"local": Sweep, "slurm": SlurmSweep}
 
 
 def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, Node]:
@@ -38,7 +35,6 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
     """
     path = Path(path)
     tree = extended(read_file(path))
-    model = _KINDS[_kind(tree)]
     data = tree.plain()
     data.setdefault("name", path.stem)
     data.setdefault("output_dir", f"runs/sweeps/{data['name']}")
@@ -50,10 +46,10 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
         data["from"] = [*parents]
     problems = _from_parents(data, tree) if "from" in data else _locate_config(data, tree)
     try:
-        sweep = model.model_validate(data)
+        sweep = Sweep.model_validate(data)
     except ValidationError as error:
         of_parents = ("config", "seeds") if "from" in data else ()
-        problems += [found for found in problems_of(error, tree, model) if found.key not in of_parents]
+        problems += [found for found in problems_of(error, tree, Sweep) if found.key not in of_parents]
     else:
         problems += [replace(found, origin=_origin(tree, found.path)) for found in inconsistencies(sweep)]
     if problems:
@@ -64,15 +60,6 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
 def _origin(tree: Node, path: Sequence[str | int]) -> Origin:
     node = tree.at(path)
     return tree.origin if node is None else node.origin
-
-
-def _kind(tree: Node) -> str:
-    kind = tree.at(("executor", "kind"))
-    if kind is None or (isinstance(kind.value, str) and kind.value in _KINDS):
-        return "local" if kind is None else kind.value
-    what = f"is {kind.plain()!r}, and cells are run on this machine or through SLURM."
-    instead = suggest(str(kind.plain()), _KINDS, "Write local or slurm.")
-    raise config_error("unknown-executor", "executor.kind", what, instead, kind.origin)
 
 
 def _locate_config(data: dict[str, Any], tree: Node) -> list[Problem]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from evenkeel.trainer.run.config.section import Count, LocalPath, Name, Section, Text
 
@@ -44,6 +44,21 @@ class SlurmExecution(Section):
     """Options of sbatch: ``{partition: gpu, cpus-per-task: 16, mem: 64G}``."""
 
 
+def _kind(executor: Any) -> Any:
+    return executor.get("kind", "local") if isinstance(executor, dict) else getattr(executor, "kind", "local")
+
+
+Execution = Annotated[
+    Annotated[LocalExecution, Tag("local")] | Annotated[SlurmExecution, Tag("slurm")],
+    Discriminator(
+        _kind,
+        custom_error_type="unknown-executor",
+        custom_error_message="{what} {instead}",
+        custom_error_context={"what": "is of another kind.", "instead": "Write kind: local or kind: slurm."},
+    ),
+]
+
+
 class Tuning(Section):
     """Every variant at its own best point, chosen on seeds and held-out rows that the verdict does not use."""
 
@@ -82,7 +97,7 @@ class Sweep(Section):
     """Where everything is written; where the file gives none, ``runs/sweeps/<name>``. It is never inherited."""
     launch: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Arguments of ``evenkeel launch``: ``{config_file: configs/accelerate/zero2.yaml, num_processes: 8}``."""
-    executor: LocalExecution = LocalExecution()
+    executor: Execution = LocalExecution()
     """Where the cells are run."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Variables that are set for every cell."""
@@ -90,10 +105,3 @@ class Sweep(Section):
     """How often a failed cell is run again; one that was refused (exit status 2) is not."""
     unfair: list[Text] = Field(default_factory=list)
     """Settings in which variants may differ although that makes them hard to compare."""
-
-
-class SlurmSweep(Sweep):
-    """A sweep whose cells are SLURM jobs."""
-
-    executor: SlurmExecution  # type: ignore[assignment]
-    """How the jobs are made."""

@@ -47,7 +47,7 @@ def local_path(name: str, *folders: Path) -> Path | None:
     """The existing file or folder that ``name`` means: from the first of ``folders`` that has it, or shipped."""
     candidates = [Path(text) for text in dict.fromkeys((expanded(name), name))]
     places = [where / candidate for candidate in candidates for where in (*folders, CONFIGS.parent)]
-    return next((place.absolute() for place in places if os.path.exists(place)), None)  # noqa: PTH110 see `not_expanded`
+    return next((place.absolute() for place in places if os.path.exists(place)), None)  # noqa: PTH110 pathlib raises for a name that is too long
 
 
 def _paths(data: dict[str, Any]) -> list[tuple[str, ...]]:

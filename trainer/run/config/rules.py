@@ -24,20 +24,15 @@ RULES: list[Rule] = []
 
 @dataclass(frozen=True)
 class Given:
-    """What a rule may ask: the ``run`` as plain data. Of what a file leaves out only TRL's defaults are known."""
+    """What a rule may ask: a right ``run`` as plain data. Of what a file leaves out only TRL's defaults are known."""
 
     run: Mapping[str, Any]
 
     def __getitem__(self, path: str) -> Any:
         """The setting, or TRL's default; ``None`` where there is neither."""
-        found, name = self.written(path), path.removeprefix("trl.")
-        return grpo_default(name) if found is None and path != name and not self.wrote(path) else found
-
-    def wrote(self, path: str) -> bool:
-        """Whether the run's settings name it."""
         section, _, key = path.rpartition(".")
-        inside = self.written(section) if section else self.run
-        return isinstance(inside, Mapping) and key in inside
+        is_default = section == "trl" and key not in self.run.get(section, {})
+        return grpo_default(key) if is_default else self.written(path)
 
     def written(self, path: str) -> Any:
         """The setting as it is written, or ``None``."""
@@ -47,9 +42,9 @@ class Given:
         return value
 
     def number(self, path: str) -> float:
-        """The setting where it is a number, else NaN, with which every comparison is false."""
+        """The setting, or NaN, with which every comparison is false."""
         value = self[path]
-        return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+        return math.nan if value is None else float(value)
 
 
 def conflicts(run: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -88,8 +83,7 @@ _ONE = ("num_beams", "num_return_sequences", "n", "best_of")
 @rule(RULES, "trl.generation_kwargs", "training")
 def generation_kwargs(given: Given) -> Said:
     """A generation that is greedy, gives several completions, or overrules TRL, which scores it."""
-    kwargs = given.written("trl.generation_kwargs")
-    kwargs = kwargs if isinstance(kwargs, Mapping) else {}
+    kwargs = given.written("trl.generation_kwargs") or {}
     keys = [key for key in (*_OVERRULED, "repetition_penalty") if key in kwargs]
     keys += ["do_sample"] if kwargs.get("do_sample") is False else []
     if keys := [*keys, *(key for key in _ONE if kwargs.get(key, 1) not in (1, None))]:
@@ -118,8 +112,7 @@ _READ_WITH: tuple[tuple[str, str, str], ...] = (
 @rule(RULES, "trl vllm model.revision", severity="warning")
 def no_effect(given: Given) -> Said:
     """A setting that the others leave unread."""
-    trl = given.written("trl")
-    names = [name for name, value in trl.items() if value not in (None, [])] if isinstance(trl, Mapping) else []
+    names = [name for name, value in (given.written("trl") or {}).items() if value not in (None, [])]
     for beginnings, argument, values in _READ_WITH:
         if str(given[f"trl.{argument}"]).rpartition(".")[2].lower() not in values.split():
             for name in names:

@@ -21,7 +21,6 @@ from evenkeel.trainer.run.config.section import (
     Section,
     Text,
     meanings_of,
-    not_expanded,
     part_name,
 )
 from evenkeel.trainer.run.config.trackers import TrackerName
@@ -273,9 +272,6 @@ class RunConfig(Section):
             what = f"is {wanted!r}, which no evaluation during training reports."
             instead = f"Write one of {', '.join(known)}." if known else "Write `every_steps: …` too."
             raise_all([problem("unknown-metric", what, instead, ("evaluation", "keep_best"))])
-        for name in ("deepspeed", "fsdp_config"):
-            if isinstance(path := self.trl.get(name), str):
-                raise_all(not_expanded(path, "trl", name))
         return self
 
     def _unmatched_tasks(self) -> Iterator[InitErrorDetails]:

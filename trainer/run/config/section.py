@@ -29,17 +29,11 @@ def expanded(path: str) -> str:
     return os.path.expandvars(os.path.expanduser(path))  # noqa: PTH111 pathlib raises for an unknown user
 
 
-def not_expanded(path: str, *location: str) -> Iterator[InitErrorDetails]:
-    """A problem where a path keeps an unknown variable or user, unless a file of that very name exists."""
-    if os.path.exists(path):  # noqa: PTH110 pathlib raises for a name that is too long
-        return
-    if found := re.search(r"\$\{[^}]*\}|\$[A-Za-z_]\w*|^~[^/]*", expanded(path)):
-        what = f"is {path!r}, and {found[0]} is not set on this machine."
-        yield problem("unset-variable", what, "Write the path out.", location)
-
-
 def _local_path(path: str) -> str:
-    raise_all(not_expanded(path))
+    is_there = os.path.exists(path)  # noqa: PTH110 pathlib raises for a name that is too long
+    if not is_there and (found := re.search(r"\$\{[^}]*\}|\$[A-Za-z_]\w*|^~[^/]*", expanded(path))):
+        what = f"is {path!r}, and {found[0]} is not set on this machine."
+        raise_all([problem("unset-variable", what, "Write the path out.")])
     return path
 
 

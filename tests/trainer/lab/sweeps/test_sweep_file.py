@@ -76,7 +76,7 @@ REFUSALS = [
         {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
         "environment.CUDA_VISIBLE_DEVICES: is set for every cell",
     ),
-    ({"executor": {"kind": "slrum"}}, "executor.kind: is 'slrum', and cells are run on this machine or through SLURM."),
+    ({"executor": {"kind": "slrum"}}, "executor: is of another kind. Write kind: local or kind: slurm."),
     ({"executor": {"kind": "slurm"}}, "executor.time: is missing."),
     ({"executor": {"kind": "local", "paralel": 2}}, "executor.paralel: there is no such key. Did you mean parallel?"),
     (
