@@ -42,8 +42,6 @@ def make_workshop(folder: Path) -> Path:
     (folder / "run.yaml").write_text(RIGHT)
     _data(folder / "data")
     _models(folder / "models")
-    (folder / "broken_parts.py").write_text("import no_such_package_at_all\n")
-    (folder / "zero2.json").write_text('{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}')
     return folder
 
 
@@ -52,41 +50,23 @@ def _changed(row: int, **columns: Any) -> list[dict[str, Any]]:
 
 
 def _data(folder: Path) -> None:
-    from datasets import Dataset, DatasetDict
-
     folder.mkdir()
     message = {"role": "user", "content": "a 1"}
     tables: dict[str, list[dict[str, Any]]] = {
         "rows": ROWS,
         "held_out": HELD_OUT,
-        "columns": [{"question": row["prompt"], "answer": row["reference"]} for row in ROWS],
-        "empty_prompt": _changed(2, prompt="  "),
-        "null_prompt": _changed(1, prompt=None),
         "twice": [*ROWS, ROWS[0]],
-        "contradiction": [*ROWS, {**ROWS[0], "reference": "9"}],
         "seen": ROWS[:4],
         "null_reference": _changed(3, reference=None),
-        "mixed": [{**row, "reference": {"value": row["reference"]} if i else "7"} for i, row in enumerate(ROWS)],
-        "templated": [{**row, "prompt": f"<|im_start|>user\n{row['prompt']}"} for row in ROWS],
         "system": [{**row, "prompt": [{"role": "system", "content": "b"}, message]} for row in ROWS],
         "answered": [
             {**row, "prompt": [{"role": "user", "content": row["prompt"]}, {"role": "assistant", "content": "3"}]}
             for row in ROWS
         ],
         "long": [{**row, "prompt": f"{row['prompt']} " * 100} for row in ROWS],
-        "some_long": [{**row, "prompt": f"{row['prompt']} " * (30 if i < 2 else 1)} for i, row in enumerate(ROWS)],
-        "unsolvable": [
-            {"prompt": f"{row['prompt']}", "reference": {"numbers": [1, 1, 1], "target": 40 + i}}
-            for i, row in enumerate(ROWS)
-        ],
     }
     for name, rows in tables.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "empty.jsonl").write_text("")
-    (folder / "rows.txt").write_text("a 1\n")
-    (folder / "broken.jsonl").write_text('{"prompt": "a", "reference": "1"}\n{"prompt": "b", \n')
-    (folder / "semicolons.csv").write_text("prompt;reference\na 1;2\nb 1;3\n")
-    DatasetDict({"train": Dataset.from_list(ROWS)}).save_to_disk(folder / "saved")
 
 
 def _models(folder: Path) -> None:
@@ -101,7 +81,6 @@ def _models(folder: Path) -> None:
     (of["no_template"] / "chat_template.jinja").unlink()
     for path in of["no_tokenizer"].glob("*token*"):
         path.unlink()
-    (of["no_weights"] / "model.safetensors").unlink()
     _edit(of["encoder"] / "config.json", model_type="bert", architectures=["BertModel"])
     (of["cut_off"] / "config.json").write_text('{"model_type": "qwen3", ')
     _edit(of["own_code"] / "config.json", model_type="mine", auto_map={"AutoConfig": "mine.Config"})
@@ -115,7 +94,6 @@ def _models(folder: Path) -> None:
     )
     _claim_weights(of["huge"])
     _edit(of["layer_more"] / "config.json", num_hidden_layers=3, layer_types=["full_attention"] * 3)
-    _edit(of["layer_less"] / "config.json", num_hidden_layers=1, layer_types=["full_attention"])
     _edit(of["padding_beyond"] / "tokenizer_config.json", pad_token="<30>")
     (of["unread_template"] / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content")
     refuses = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system messages here') }}{% endif %}"
@@ -123,17 +101,9 @@ def _models(folder: Path) -> None:
     words = json.loads((tiny / "tokenizer.json").read_text())
     words["model"]["vocab"]["user"] = 0.5
     (of["wrong_tokenizer"] / "tokenizer.json").write_text(json.dumps(words))
-    _edit(of["untied"] / "config.json", tie_word_embeddings=False)
     _edit(of["wider"] / "config.json", intermediate_size=80)
     weights = load_file(tiny / "model.safetensors")
     save_file({**weights, "v_head.weight": weights["model.norm.weight"].clone()}, of["value_head"] / WEIGHTS)
-    save_file({**weights, "model.layers.1.mlp.bias": weights["model.norm.weight"].clone()}, of["a_bias"] / WEIGHTS)
-    kept = {name: tensor for name, tensor in weights.items() if name != "model.norm.weight"}
-    save_file(kept, of["no_norm"] / WEIGHTS)
-    torch.save(
-        {name: tensor for name, tensor in kept.items() if ".1." not in name}, of["pickled"] / "pytorch_model.bin"
-    )
-    (of["pickled"] / WEIGHTS).unlink()
     with (of["cut_weights"] / WEIGHTS).open("rb+") as file:
         file.truncate(file.seek(0, 2) - 2000)
     turn = "{% if add_generation_prompt %}assistant {% endif %}"
@@ -161,10 +131,10 @@ def _claim_weights(folder: Path) -> None:
         file.truncate(8 + len(text) + end)  # sparse
 
 
-_BROKEN = ("no_template", "no_tokenizer", "no_weights", "encoder", "cut_off", "own_code", "no_eos", "other_eos")
-_BROKEN += ("more_words", "huge", "layer_more", "layer_less", "untied", "wider", "value_head", "a_bias", "no_norm")
+_BROKEN = ("no_template", "no_tokenizer", "encoder", "cut_off", "own_code", "no_eos", "other_eos")
+_BROKEN += ("more_words", "huge", "layer_more", "wider", "value_head")
 _BROKEN += ("padding_beyond", "unread_template", "refused_system", "wrong_tokenizer")
-_BROKEN += ("pickled", "cut_weights", "no_turn", "no_cue_needed", "no_system")
+_BROKEN += ("cut_weights", "no_turn", "no_cue_needed", "no_system")
 WEIGHTS = "model.safetensors"
 NO_CUE = (
     "{% for m in messages %}{{ m['content'] + '<eos>' if m['role'] == 'assistant' else '[' + m['content'] + '] ' }}"
