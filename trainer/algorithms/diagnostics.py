@@ -1,6 +1,6 @@
 """Pure functions of what is measured. Shapes as in `advantages`; advantages of unscored responses are 0.
 
-None but `frequent_token_residual` waits for the device. A NaN says that the batch holds nothing to measure (no live
+None waits for the device. A NaN says that the batch holds nothing to measure (no live
 group, no shared prefix): loggers leave it out.
 """
 
@@ -23,30 +23,6 @@ def shared_prefix_lengths(
     alike = ((ids == ids[:, :1]) & (counted == counted[:, :1])).all(1).cumprod(1)
     places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
     return (alike * counted[:, 0] * places).amax(1).repeat_interleave(group_size)
-
-
-def frequent_token_residual(
-    advantages: Float[Tensor, "N T"],
-    sequence_weights: Float[Tensor, "N"],
-    completion_ids: Int[Tensor, "N T"],
-    mask: Int[Tensor, "N T"],
-    group_size: int,
-    num_tokens: int = 16,
-) -> Float[Tensor, ""]:
-    """Mean cancellation residual over the ``num_tokens`` most frequent token ids of the batch, per group.
-
-    For token id v in a group: ``C_v = Σ_{i,t: o_{i,t}=v} k_i A_{i,t}``. Its contexts differ, so
-    a moderate value is normal; its rise over a run shows credit settling on connectives and format.
-    """
-    counted = mask.bool()
-    counts = completion_ids[counted].bincount()
-    if len(counts) == 0:
-        return advantages.new_tensor(torch.nan)
-    frequent = counts.topk(min(num_tokens, len(counts))).indices
-    contributions = torch.where(counted, sequence_weights[:, None] * advantages, 0.0)
-    sums = [torch.where(completion_ids == token, contributions, 0.0).sum(1) for token in frequent]
-    groups = torch.stack(sums, dim=1).unflatten(0, (-1, group_size))
-    return (groups.sum(1).abs() / groups.abs().sum(1)).nanmean()
 
 
 def probability_bins(probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"]) -> Bool[Tensor, "B T bins"]:

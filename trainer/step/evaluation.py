@@ -20,7 +20,7 @@ from evenkeel.trainer.evaluation.decoding import Decoding, Draw, draws_of_rank
 from evenkeel.trainer.evaluation.judging import Answered, Tally
 from evenkeel.trainer.evaluation.result import EvaluationResult, evaluation_metrics
 from evenkeel.trainer.step.options import Evaluation
-from evenkeel.trainer.step.setup import Setup, random_streams_kept
+from evenkeel.trainer.step.setup import Setup, random_streams_kept, temporarily
 
 
 class HeldOut:
@@ -87,12 +87,8 @@ class HeldOut:
             batches: Any = draws_of_rank(
                 len(rows), decoding.samples, self.batch_size, self.ranks.index, self.ranks.count
             )
-            self._under_way = rows, decoding, tally
-            try:
-                with self.own_randomness():
-                    run_loop(DataLoader(batches, batch_size=None), decoding)
-            finally:
-                self._under_way = None
+            with temporarily(self, {"_under_way": (rows, decoding, tally)}), self.own_randomness():
+                run_loop(DataLoader(batches, batch_size=None), decoding)
         return tally
 
     @contextmanager

@@ -7,7 +7,7 @@ ones in the same order, so that the same seed gives the same tokens, but for rou
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -184,8 +184,7 @@ def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
     return (probs / noise[rows]).argmax(-1)
 
 
-@contextmanager
-def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
+def compact_generation(model: Any, draw: Draw | None = None) -> AbstractContextManager[None]:
     """Meanwhile ``model.generate`` decodes by `sample_running` with a `preallocated_cache`; ``draw`` as there."""
     plain = model.generate
 
@@ -193,11 +192,7 @@ def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
         cache = preallocated_cache(model.config)
         return plain(*positional, **keywords, custom_generate=partial(sample_running, draw=draw), past_key_values=cache)
 
-    vars(model)["generate"] = generate
-    try:
-        yield
-    finally:
-        del vars(model)["generate"]
+    return temporarily(model, {"generate": generate})
 
 
 @contextmanager

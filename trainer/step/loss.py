@@ -5,7 +5,7 @@ for the log-probabilities of the policy: `Loss.write_advantages` writes both the
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from evenkeel.trainer.step.metrics import (
 )
 from evenkeel.trainer.step.microbatches import kept_tokens
 from evenkeel.trainer.step.rollout import loss_mask
-from evenkeel.trainer.step.setup import Batch, Position, Setup
+from evenkeel.trainer.step.setup import Batch, Position, Setup, temporarily
 
 _DIFFERENCE, _RATIO = "sampling/sampling_logp_difference", "sampling/importance_sampling_ratio"
 _NOISE = "rounding/log_prob/mean_abs"
@@ -107,11 +107,8 @@ class Loss:
         batch = dict(microbatch)
         if self.schedule.num_passes > 1:
             self._select_pass(batch, self.schedule.pass_index(position.microbatches))
-        self._current = batch, position
-        try:
+        with temporarily(self, {"_current": (batch, position)}):
             yield batch
-        finally:
-            self._current = None
 
     def write_advantages(self, logps: Tensor, entropies: Tensor | None) -> None:
         """Write the ratio and the advantages that TRL reads next; ``logps`` (B, T) of the policy carry its gradient."""
@@ -157,16 +154,10 @@ class Loss:
         over_all_microbatches(metrics, self.means, batch, by_sequence=by_sequence)
         return loss * batch["loss_scale"]
 
-    @contextmanager
-    def apart(self) -> Iterator[None]:
+    def apart(self) -> AbstractContextManager[None]:
         """Inside, losses are computed for comparison only: what is measured of them is discarded."""
-        before = self.means, self.shared_prefixes, self._old_logps
-        self.means, self.shared_prefixes = Means(), SharedPrefixMeter()
-        self._old_logps = None if self._old_logps is None else self._old_logps.clone()
-        try:
-            yield
-        finally:
-            self.means, self.shared_prefixes, self._old_logps = before
+        kept = None if self._old_logps is None else self._old_logps.clone()
+        return temporarily(self, {"means": Means(), "shared_prefixes": SharedPrefixMeter(), "_old_logps": kept})
 
     def read(self) -> dict[str, float]:
         """The means since the last log line; a collective."""
@@ -222,7 +213,7 @@ class Loss:
 
     @torch.no_grad()
     def _write_ratio(self, batch: Batch, logps: Tensor) -> None:
-        """TRL's correction of vLLM's samples, with the metrics that TRL would have logged."""
+        """TRL's correction of vLLM's samples, with metrics that TRL would have logged."""
         mask, engine_logps = loss_mask(batch), batch["sampling_per_token_logps"]
         ratio = engine_ratio(
             logps,
@@ -238,7 +229,4 @@ class Loss:
         weighed = mask.bool() if ratio.shape[1] > 1 else mask.bool().any(1, keepdim=True)
         self.means.add_tokens(f"{_DIFFERENCE}/mean", difference.nan_to_num(nan=0.0), counted)
         self.means.add_tokens(f"{_RATIO}/mean", ratio, weighed)
-        lowest = -torch.finfo(ratio.dtype).max
-        self.means.add_largest(f"{_DIFFERENCE}/max", difference.masked_fill(~counted, lowest).max())
-        self.means.add_largest(f"{_RATIO}/max", ratio.masked_fill(~weighed, lowest).max())
-        self.means.add_largest(f"-{_RATIO}/min", (-ratio).masked_fill(~weighed, lowest).max())
+        self.means.add_largest(f"{_DIFFERENCE}/max", difference.where(counted, 0.0).max())

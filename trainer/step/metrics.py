@@ -23,7 +23,7 @@ AREA = "completions/"
 
 
 class Means:
-    """Means, and extremes, of what was added since they were last read; the same names must be added on all ranks.
+    """Means and largest values of what was added since they were last read; the same names must be added on all ranks.
 
     What is not finite is not counted: an optimizer step is left out for it. Nothing is read back from the device before
     `read`, and nothing is copied to it.
@@ -33,7 +33,6 @@ class Means:
         self._sums: dict[str, Tensor] = {}
         """Name → (total, count); ``<name>*`` → the sizes of a whole's parts."""
         self._largest: dict[str, Tensor] = {}
-        """Name → the largest value; ``-<name>`` → minus the smallest."""
 
     def add(self, name: str, total: Tensor, count: Tensor | float) -> None:
         """Add ``total`` over ``count`` things."""
@@ -49,11 +48,11 @@ class Means:
         self._accumulate(f"{name}*", sums.double())
 
     def add_largest(self, name: str, value: Tensor) -> None:
-        """Note ``value``, a number, of which the largest is wanted; ``-<name>`` notes minus a number: the smallest."""
+        """Note ``value``, a number, of which the largest is wanted."""
         self._largest[name] = value.fmax(self._largest[name]) if name in self._largest else value
 
     def read(self, accelerator: Any) -> dict[str, float]:
-        """The means and extremes over all ranks, and start again; what had nothing to measure is left out."""
+        """The means and largest values over all ranks, and start again; what had nothing to measure is left out."""
         found: dict[str, float] = {}
         if self._sums:
             names = sorted(self._sums)
@@ -63,8 +62,7 @@ class Means:
                 found |= _mean(name, list(islice(numbers, size)))
         if self._largest:
             largest = accelerator.gather(torch.stack([*self._largest.values()])[None]).amax(0).tolist()
-            for name, value in zip(self._largest, largest, strict=True):
-                found[name.removeprefix("-")] = -value if name.startswith("-") else value
+            found |= dict(zip(self._largest, largest, strict=True))
         self._sums, self._largest = {}, {}
         return found
 
@@ -143,7 +141,7 @@ def _add_contributions(sums: Tensor, gradient: Tensor, groups: Tensor, prefix_le
 
 
 def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, Any]) -> dict[str, float]:
-    """Group composition, size of the advantages, and cancellation over the rollout batch, as if it were one step.
+    """Group composition, and the size of the advantages.
 
     ``advantages`` (N,) or (N, T) of all ranks, 0 where a completion was not scored.
     """
@@ -156,10 +154,6 @@ def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, A
     if signals["correct"] is not None:
         right, wrong = diagnostics.group_composition(signals["correct"], group_size)
         metrics |= {"groups/frac_all_correct": right, "groups/frac_all_wrong": wrong}
-    if signals["sequence_weights"] is not None:
-        per_token = advantages if advantages.dim() == 2 else advantages[:, None].expand(mask.shape)
-        arguments = (per_token, signals["sequence_weights"], signals["completion_ids"], mask, group_size)
-        metrics["cancellation/frequent_tokens"] = diagnostics.frequent_token_residual(*arguments)
     values = torch.stack([value.float() for value in metrics.values()]).tolist()
     return {name: value for name, value in zip(metrics, values, strict=True) if not math.isnan(value)}
 

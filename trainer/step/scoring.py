@@ -6,7 +6,7 @@ the loss it asks for the policy that is trained. Everything else (an estimator t
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -65,23 +65,14 @@ class Scoring:
         self._in_loss: Batch | None = None
         self._old_entropies: Tensor | None = None
 
-    @contextmanager
-    def rollout(self) -> Iterator[None]:
-        """Inside, TRL generates, scores and judges a rollout batch."""
-        self._expected = [Purpose.OLD] * self.asks_for_old + [Purpose.REFERENCE] * self.has_reference
-        try:
-            yield
-        finally:
-            self._expected = []
+    def rollout(self) -> AbstractContextManager[None]:
+        """Inside, TRL generates and scores a rollout batch."""
+        expected = [Purpose.OLD] * self.asks_for_old + [Purpose.REFERENCE] * self.has_reference
+        return temporarily(self, {"_expected": expected})
 
-    @contextmanager
-    def loss(self, batch: Batch) -> Iterator[None]:
+    def loss(self, batch: Batch) -> AbstractContextManager[None]:
         """Inside, TRL computes the loss of a micro-batch."""
-        self._in_loss = batch
-        try:
-            yield
-        finally:
-            self._in_loss = None
+        return temporarily(self, {"_in_loss": batch})
 
     def __call__(
         self,
@@ -197,15 +188,10 @@ def summing_squares(
         yield scored, found
 
 
-@contextmanager
-def labelled_positions_only(computing_on: torch.device) -> Iterator[None]:
+def labelled_positions_only(computing_on: torch.device) -> AbstractContextManager[None]:
     """Only the positions that are scored go through the LM head, also on a CPU.
 
     TRL's fused head does so where Triton runs, and elsewhere projects every position. Log-probabilities and gradients
     are the same up to the order in which a matrix product adds. TRL asks its ``_use_triton`` in this one place.
     """
-    if computing_on.type != "cpu":
-        yield
-        return
-    with temporarily(trl_head, {"_use_triton": lambda _: True}):
-        yield
+    return temporarily(trl_head, {"_use_triton": lambda _: True} if computing_on.type == "cpu" else {})

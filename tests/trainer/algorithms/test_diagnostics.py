@@ -2,7 +2,6 @@ import pytest
 import torch
 
 from evenkeel.trainer.algorithms.diagnostics import (
-    frequent_token_residual,
     gradient_shares,
     group_composition,
     shared_prefix_lengths,
@@ -15,16 +14,6 @@ def test_a_shared_prefix_runs_through_what_a_tool_inserted_up_to_the_last_token_
     ids = torch.tensor([[5, 6, 7, 0]] * 2 + [[5, 6, 0, 0]] * 2 + [[5, 6, 7, 0]] * 2 + [[5, 6, 7, 0]] * 2)
     mask = torch.tensor([[1, 0, 1, 0]] * 2 + [[1, 0, 0, 0]] * 2 + [[1, 1, 1, 0], [1, 0, 1, 0], [1] * 4, [0] * 4])
     assert shared_prefix_lengths(ids, mask, 2)[::2].tolist() == [3, 1, 1, 0]
-
-
-def test_frequent_tokens_by_hand():
-    # Group 1: token 5 contributes 1·(2 + 2) and ½·(−4): |4 − 2| / 6 = 1/3; token 6: ½·(−4) alone: 1.
-    # Group 2: token 5: |1 − 1| = 0; no token 6. The masked 5 does not count. Mean of 1/3, 1, 0.
-    advantages = torch.tensor([[2.0] * 3, [-4.0] * 3, [1.0] * 3, [-1.0] * 3])
-    weights = torch.tensor([1.0, 0.5, 1.0, 1.0])
-    ids = torch.tensor([[5, 5, 5], [5, 6, 0], [5, 0, 0], [5, 0, 0]])
-    mask = torch.tensor([[1, 1, 0], [1, 1, 0], [1, 0, 0], [1, 0, 0]])
-    assert frequent_token_residual(advantages, weights, ids, mask, 2).item() == pytest.approx(4 / 9)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
