@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenkeel.errors import suggest
 from evenkeel.rewards.registry import PartError
 from evenkeel.rewards.verifier import LARGEST_SCORE
 from evenkeel.trainer.algorithms import update
@@ -121,7 +120,7 @@ class Advantages:
         return labels["shared_prefix"]
 
     def _check_columns(self, signals: Signals) -> None:
-        """Refuse an estimator that asks for what no reward function logged; with the columns that there are."""
+        """Refuse an estimator that asks for what no reward function logged."""
         estimator = self.strategies.advantage
         assert estimator is not None
         logged = ("correct", *TURN_COLUMNS)
@@ -132,8 +131,7 @@ class Advantages:
                 each = "list, one entry for each turn," if name in TURN_COLUMNS else "number"
                 raise PartError(
                     f"advantage {estimator.name!r} asks for the column {name!r}, which no reward function logged for "
-                    f"every completion; columns that were: {left}. Log one {each} a row: log_extra({name!r}, values). "
-                    f"{'' if name in logged else suggest(name, SIGNALS[ADVANTAGE])}".rstrip()
+                    f"every completion; columns that were: {left}. Log one {each} a row: log_extra({name!r}, values)."
                 )
 
     def _gathered_verdicts(self, columns: dict[str, list[Any]], rows: int) -> Tensor | None:

@@ -1,6 +1,4 @@
-"""What a checkpoint holds beside transformers' files, in one file: strategies' states, counts, and what was measured
-since the last log line. Part of exact resume.
-"""
+"""What a checkpoint holds beside transformers' files: strategies' states, counts, and what is not logged yet."""
 
 import hashlib
 import io

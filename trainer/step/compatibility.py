@@ -1,7 +1,6 @@
-"""Which settings are exact together: one table of rules, asked before a GPU is paid for.
+"""Which settings are exact together: what one would silently change is refused, before a GPU is paid for.
 
-Rules ask what a strategy is (its signals, traits, what it returned on the tiny example), never what it is called. What
-a setting would silently change is refused, not approximated.
+Rules ask what a strategy is (its signals, traits, what it returned on the tiny example), never what it is called.
 """
 
 import math
@@ -180,15 +179,11 @@ def _whole_groups(settings: Settings) -> Said:
     asking = [described(part) for part in strategies.all if part.traits.needs_whole_groups is not None]
     cause = f"{' and '.join(asking) or 'keep_groups'} needs whole groups of {group_size} (num_generations)"
     together = math.gcd(args.steps_per_generation, args.gradient_accumulation_steps)
-    if kept == "forward" and rows % group_size:
+    held, place = (rows, "forward pass") if kept == "forward" else (rows * together, "optimizer step")
+    if kept != "off" and held % group_size:
         yield (
-            f"{cause} in every forward pass, which holds {rows} rows. "
-            f"Write per_device_train_batch_size: {max(1, round(rows / group_size)) * group_size}."
-        )
-    elif kept == "step" and (rows * together) % group_size:
-        yield (
-            f"{cause} in every optimizer step, which holds {rows} × {together} rows of a rollout batch on each "
-            "process. Make it a multiple, or write keep_groups: off."
+            f"{cause} in every {place}, which holds {held} rows of a rollout batch on each process. Make "
+            f"per_device_train_batch_size = {rows} a multiple of {group_size}, or write keep_groups: off."
         )
 
 

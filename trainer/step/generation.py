@@ -64,24 +64,17 @@ class SampleKeys:
         return keys
 
 
-class CommonRandomNumbers:
+class CommonRandomNumbers(SampleKeys):
     """Sampling noise that runs have in common, so that variants differ only where their policies do.
 
-    The noise of a token is made of its sample's key (`SampleKeys`, from the prompt's tokens) and its position (see
-    `keyed_draw`), not of what was drawn before. An evaluation's greedy samples are numbered too. Of a conversation with
-    tools it is the first turn that is drawn so.
+    The noise of a token is made of its sample's key, from the prompt's tokens, and its position (see `keyed_draw`), not
+    of what was drawn before. An evaluation's greedy samples are numbered too. Of a conversation with tools it is the
+    first turn that is drawn so.
     """
-
-    def __init__(self, seed: int, ranks: Ranks) -> None:
-        self.samples = SampleKeys(seed, ranks)
-
-    def start_evaluation(self) -> None:
-        """Number the samples of each prompt from 0 again."""
-        self.samples.start_over()
 
     def draw(self, prompt_ids: Sequence[Sequence[int]], batch: int) -> Draw:
         """How tokens after these prompts of this rank are drawn, in the rollout batch of that number; a collective."""
-        keys = torch.tensor(self.samples.of(prompt_ids, batch), device=self.samples.ranks.device)
+        keys = torch.tensor(self.of(prompt_ids, batch), device=self.ranks.device)
         return lambda probs, rows, position: keyed_draw(probs, keys[rows], torch.full_like(rows, position))
 
 

@@ -37,17 +37,13 @@ class FaultError(RuntimeError):
 class FaultGuard:
     """An optimizer step with a non-finite loss or gradient norm does not happen.
 
-    Its batch, losses, norm and seed go to ``<folder>/step-<N>/rank-<R>.pt``, N the step that was not
-    made (from 1), with the weights where the run stops, unless ranks share them. Then the gradients are deleted; up to
-    ``max_skipped`` times, after which `FaultError` is raised on all ranks; a resumed run continues the count.
-
-    Under fp16 the loss scaler itself skips a step whose norm overflows: there only the loss counts. Under DeepSpeed
-    the engine has made its step when the norm is known: every fault stops the run.
+    Its batch, losses, norm and seed go to ``<folder>/step-<N>/rank-<R>.pt``, N the step that was not made (from 1);
+    with the weights where the run stops, which it does after ``max_skipped`` such steps.
 
     Args:
         counts: how many steps were left out, under `SKIPPED`, also before the run was resumed.
-        norm_is_scaled: fp16 with a loss scale.
-        step_is_made: the engine has made its step when the norm is known (DeepSpeed).
+        norm_is_scaled: fp16, whose loss scaler itself skips a step with such a norm: only the loss counts.
+        step_is_made: the engine has made its step when the norm is known (DeepSpeed): every fault stops the run.
     """
 
     def __init__(

@@ -205,12 +205,7 @@ def over_all_microbatches(
 
 
 def completion_lengths(lengths: Int[Tensor, " N"], is_truncated: Bool[Tensor, " N"]) -> dict[str, float]:
-    """TRL's ``completions/…`` of rows that it has not generated itself.
-
-    Mean, least and most tokens, of all and of those that ended.
-
-    ``clipped_ratio`` is the share of ``is_truncated``, which ended with no end of sequence; where all did, the lengths
-    of those that ended are 0.
+    """TRL's ``completions/…`` of rows that it has not generated itself: tokens of all, and of those that ended.
 
     Source: `GRPOTrainer._generate` of TRL 1.16.
     """

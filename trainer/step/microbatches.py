@@ -67,8 +67,6 @@ class Microbatches:
     at a quarter, half and three quarters of the run and the last, for a part may begin late. Where the cuts differ by
     more than rounding, this and all later steps are TRL's, also when the run is resumed, with a warning.
 
-    Rows whose gradient is zero are left out; what is logged then: `metrics.over_all_microbatches`.
-
     Attributes:
         planner: the cut in force; ``None`` = TRL's.
         counts: of the run; how many steps were compared, and whether planning was given up.
@@ -167,12 +165,8 @@ class Microbatches:
 class PlannedCut:
     """Planned micro-batches of one rank, cut from as few of TRL's as hold whole optimizer steps of a rollout batch.
 
-    ``speed.tokens_per_microbatch`` limits the padded tokens of one; without it they are what the configured batch size
-    takes with this rollout's longest prompt and the longest completion that may be generated.
-
     Args:
-        attention_length: where rows share their prompt if that pays, by how much attention costs (see
-            `packing.attention_length`); ``None`` = they do not share it.
+        attention_length: `packing.attention_length` where rows share their prompt if that pays; ``None`` = they do not.
     """
 
     def __init__(self, setup: Setup, attention_length: float | None = None) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, with_config
 
-from evenkeel.errors import Refusal
 from evenkeel.trainer.evaluation.decoding import Decoding
 
 if TYPE_CHECKING:
@@ -63,11 +62,6 @@ class Speed:
     """With ``staleness`` and a vLLM server: the newest rollout batch is generated while an older one is trained. What
     is trained stays the same. ``None`` = where it does.
     """
-
-    def __post_init__(self) -> None:
-        if self.staleness < 0:
-            what = f"staleness = {self.staleness}: no batch can be trained before it is written. Write 0 or more."
-            raise Refusal(what, code="negative-staleness")
 
 
 @with_config(use_attribute_docstrings=True)

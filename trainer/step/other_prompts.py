@@ -45,8 +45,6 @@ class Revisions:
 
         Args:
             correct: (N,) verdicts on all ranks' rollouts: 1 right, 0 wrong, NaN unscored; ``None`` = there are none.
-            seed: another one for each rollout batch.
-            metrics: where ``revisions/…`` are added.
 
         Raises:
             ValueError: the reward functions leave no verdicts, or a prompt is not text.

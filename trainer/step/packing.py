@@ -1,8 +1,7 @@
-"""Rows of one prompt in one sequence: the prompt once, then each completion, which does not see the others.
+"""Rows of one prompt in one sequence: ``[prompt, completion 1, …, completion k]``.
 
-`packing` lays a micro-batch's rows out as one sequence per prompt, ``[prompt, completion 1, …, completion k]``: every
-token keeps the position that it has in its row, and attention lets it see the prompt and its own completion, up to
-itself. Log-probabilities, entropies and gradients are those of the rows, up to the order in which sums add.
+Every token keeps the position that it has in its row, and attention lets it see the prompt and its own completion, up
+to itself. Log-probabilities, entropies and gradients are those of the rows, up to the order in which sums add.
 
 Each completion begins with a copy of the prompt's last token, which predicts its first; its own last token predicts
 nothing and is left out. With prompts of P tokens and completions of n₁ … n_k that is ``P − 1 + Σ n`` tokens instead of
@@ -109,13 +108,10 @@ def planned_cuts(
 ) -> list[list[list[int]]]:
     """The units of each micro-batch, for every rank: like lengths together, as few tokens as a cut of them can have.
 
-    Units are sorted by their width and cut where the padded tokens summed over the micro-batches are least (dynamic
-    programming); of several ranks the longest in each micro-batch counts. All ranks get as many micro-batches as there
-    are, with the same number of units each. Where a rank has fewer units to train, one that is left out stands there as
-    padding: unit u is then written as ``−1 − u``. Micro-batches that are not needed come first, with one such unit.
-
-    With ``sharing`` the units are also sorted by prompt, the longest together with its completions first, and cut where
-    the work is least; this order is taken where it pays.
+    Units are sorted by their width, with ``sharing`` also by prompt where that pays, and cut where the work summed over
+    the micro-batches is least; of several ranks the longest in each micro-batch counts. All ranks get as many
+    micro-batches, with the same number of units each. Where a rank has fewer to train, one that is left out stands
+    there as padding: unit u is then written as ``−1 − u``. Micro-batches that are not needed come first, with one such.
 
     Args:
         lengths: tokens of each unit's prompt and completion on each rank; a completion of 0 is left out.

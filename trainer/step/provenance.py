@@ -1,17 +1,13 @@
 """Whether exactly the tokens that the policy sampled are trained, where a completion is a conversation with tools.
 
-TRL joins the token ids of what the policy wrote and of what the chat template and the tools put in between, and marks
-the policy's. A token that is marked wrongly, made again from text, left out of the loss or scored in another context
-spoils the gradient, and nothing in a log shows it. So a run's first batches, and what the loss makes of them, are
-compared with what the policy was shown and wrote.
-
-With vLLM a sync of the weights can go wrong without a sound, and an importance ratio would hide it. So known tokens are
-scored by both after each sync.
+A token that is marked wrongly, made again from text, left out of the loss or scored in another context spoils the
+gradient, and nothing in a log shows it: docs/provenance.md. `EngineCheck` does as much for vLLM's weights, whose error
+an importance ratio would hide.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from math import inf
 from typing import Any, NamedTuple
 
@@ -103,7 +99,6 @@ class Provenance:
     def __init__(self, setup: Setup) -> None:
         args, loaded = setup.args, setup.settings.loaded
         self.ranks, self.tokenizer = setup.ranks, setup.tokenizer
-        self.ends = setup.ends if args.mask_truncated_completions else None  # those without one are not trained
         self.bound = None if loaded.varies or loaded.is_vlm else ROUNDING[setup.dtype]
         self.limit = args.max_completion_length or 0
         chooses = args.top_entropy_quantile < 1 or args.off_policy_mask_threshold is not None
@@ -121,10 +116,18 @@ class Provenance:
         self._differences, self._gradients = list[Tensor](), list[tuple[Tensor, ...]]()
         self._is_watching = False
 
-    def note(self, shown: list[list[int]], written: list[list[int]], *, is_training: bool) -> None:
-        """Note the answers of one call of TRL's ``_generate_single_turn``."""
-        if self._left and is_training:
-            self._calls.append([Turn([*prompt], [*ids]) for prompt, ids in zip(shown, written, strict=True)])
+    def recording(self, trainer: Any, *, is_training: bool) -> AbstractContextManager[None]:
+        """Meanwhile the answers of TRL's ``_generate_single_turn``, or of an override, are noted."""
+        answer, is_due = trainer._generate_single_turn, self._left and is_training
+        self._calls = [] if is_due else self._calls
+
+        def noted(prompt_ids: list[list[int]], *positional: Any, **keywords: Any) -> Any:
+            result = answer(prompt_ids, *positional, **keywords)
+            turns = zip(prompt_ids, result[0], strict=True)
+            self._calls.append([Turn([*shown], [*written]) for shown, written in turns])
+            return result
+
+        return temporarily(trainer, {"_generate_single_turn": noted} if is_due else {})
 
     def check(self, trainer: Any, batch: Batch, metrics: dict[str, list[float]]) -> None:
         """Compare this rank's rollout batch with the turns that were noted, and add `SAMPLED` and `PLAIN` to it.
@@ -148,8 +151,9 @@ class Provenance:
         words, wrong = "", 0
         sampled = torch.zeros_like(batch["completion_ids"], dtype=torch.bool)
         for row, (turns, length) in enumerate(zip(conversations(calls, rows), lengths, strict=True)):
-            before = len(prompts[row])
-            marks, length = self._marks(turns, before, length)
+            if not length and trainer.args.mask_truncated_completions:
+                continue
+            before, marks = len(prompts[row]), self._written(turns)
             ids, trained = rows[row][: before + length], [False] * before + all_trained[row][:length]
             if (place := first_difference(turns, ids, marks, trained)) is None:
                 sampled[row, :length] = torch.tensor(marks[before:])
@@ -170,17 +174,12 @@ class Provenance:
                 batch[PLAIN][row, places] = plain_logps(trainer, ids, [len(prompts[row]) + each for each in places])
         metrics[METRIC].append(1.0)
 
-    def _marks(self, turns: Sequence[Turn], before: int, length: int) -> tuple[list[bool], int]:
-        """Which tokens of a row, its prompt of ``before`` tokens included, the policy wrote; and its completion's
-        length, that of one that was cut off and is left out too."""
-        whole = turns[-1].shown + turns[-1].written
-        marks = [False] * len(whole)
+    def _written(self, turns: Sequence[Turn]) -> list[bool]:
+        """Which tokens of a conversation, its prompt included, the policy wrote."""
+        marks = [False] * (len(turns[-1].shown) + len(turns[-1].written))
         for turn in turns:
             marks[len(turn.shown) : len(turn.shown) + len(turn.written)] = [True] * len(turn.written)
-        marks = marks[: len(turns[0].shown) + self.limit]
-        if self.ends is not None and not length and whole[len(marks) - 1] not in self.ends:
-            return [False] * len(marks), len(marks) - before
-        return marks, length
+        return marks[: len(turns[0].shown) + self.limit]
 
     def start_rollout(self, batch: Batch, step: int) -> None:
         """Start on a rollout batch, written after ``step`` optimizer steps; tokens with an advantage are due."""

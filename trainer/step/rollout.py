@@ -291,8 +291,8 @@ class Lag:
 class Request:
     """One request for completions, which waits for vLLM's server in a thread.
 
-    Every collective of TRL's calls is made by the main thread: inside `sending` they run to their end on completions of
-    one token that nobody reads, inside `answering` once more on the server's. No weights may be sent in between.
+    Collectives are made by the main thread: inside `sending` TRL's calls run to their end on completions of one token
+    that nobody reads, inside `answering` once more on the server's. No weights may be sent in between.
 
     Args:
         client: TRL's, on the process that has it; ``None`` on the others.

@@ -42,9 +42,8 @@ _FROM_TRLS_SCORING = (
 class Scoring:
     """Calls TRL's scoring as its purpose wants: not at all, with entropies, or of packed rows.
 
-    TRL scores every rollout batch of vLLM before training on it, for the importance ratio π_old / π_engine. With one
-    optimizer step per rollout batch the forward pass that computes the loss computes the same log-probabilities: the
-    ratio is made there (`trainer.step.loss`), and of four units of compute one is saved.
+    TRL scores every rollout batch of vLLM before training on it, for the ratio π_old / π_engine. With one optimizer
+    step per rollout batch the loss's pass computes the same: the ratio is made there (`trainer.step.loss`).
 
     Attributes:
         asks_for_old, has_reference: whether TRL asks for π_old of a rollout batch, and for the reference.

@@ -128,13 +128,10 @@ class RLVRTrainer(GRPOTrainer):
         elif (*asked, revision, prompt_sampler, teacher) != (*_NOTHING_ASKED, None, "uniform", None):
             raise TypeError("strategies= holds every strategy: give the others to build_strategies.")
         self.strategies = strategies
-        if args is not None:
-            compatibility.check_combination(args, self.strategies, speed, drop_in=drop_in)
         super().__init__(model, reward_funcs, args, *positional, **keywords)
+        compatibility.check_combination(self.args, self.strategies, speed, drop_in=drop_in)
         if speed.staleness:
             self.vllm_importance_sampling_correction = False  # π_old are vLLM's own: there is nothing to correct
-        if args is None:
-            compatibility.check_combination(self.args, self.strategies, speed, drop_in=drop_in)
         self.num_iterations *= strategies.schedule.num_passes  # TRL trains a rollout batch pass by pass
         setup = setup_of(self, speed, cut, decodes=bool(evaluation.decodings), drop_in=drop_in)
         self.parts = Parts(setup, self, engine, evaluation, guards)
@@ -348,20 +345,20 @@ class RLVRTrainer(GRPOTrainer):
         with self.parts.phases("generate"):
             if (kept := self.parts.prompts.take_generated()) is not None:
                 return kept
-            generated = super()._generate(prompts)
+            with self.parts.provenance.recording(self, is_training=self.model.training):
+                generated = super()._generate(prompts)
             if self._ends_with_generation:
                 raise _Generated(prompts, generated)
             return generated
 
     def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
-        parts, is_training, draw = self.parts, self.model.training, None
-        if (noise := parts.common_noise) is not None:
-            draw = noise.draw(prompt_ids, self._position.rollout if is_training else generation.EVALUATION)
-        compact = generation.compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw)
-        with compact if parts.choices["generation"] else nullcontext():
-            generated = super()._generate_single_turn(prompt_ids, *positional, **keywords)
-        parts.provenance.note(prompt_ids, generated[0], is_training=is_training)
-        return generated
+        if not self.parts.choices["generation"]:
+            return super()._generate_single_turn(prompt_ids, *positional, **keywords)
+        draw = None
+        if (noise := self.parts.common_noise) is not None:
+            draw = noise.draw(prompt_ids, self._position.rollout if self.model.training else generation.EVALUATION)
+        with generation.compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw):
+            return super()._generate_single_turn(prompt_ids, *positional, **keywords)
 
     def _tool_call_loop(self, prompts: Any, prompt_ids: Any, completion_ids: Any, completions: Any, *rest: Any) -> Any:
         """TRL's, which calls tools one after another; environments that can make calls of several rows at once do."""
@@ -458,7 +455,7 @@ class RLVRTrainer(GRPOTrainer):
         parts = self.parts
         self._finish_pending()
         if parts.common_noise is not None:
-            parts.common_noise.start_evaluation()
+            parts.common_noise.start_over()
         with parts.phases("evaluate"):
             if not parts.held_out.options.decodings:  # with them `HeldOut` sets the seed for each set
                 with parts.held_out.own_randomness():
@@ -500,8 +497,10 @@ class RLVRTrainer(GRPOTrainer):
         """Completions of held-out rows; each has an environment of its own, none of which is training's."""
         own = {"_environment_pool": self.parts.held_out.environments, "environments": None}
         with temporarily(self, own if getattr(self, "environment_factories", None) else {}):
-            prompts, generated = self._generated_alone(rows)
-            return _as_answered(prompts, generated, {"environments": self.environments} if self.environments else {})
+            prompts, (_, ids, mask, completions, *_) = self._generated_alone(rows)
+            counts = [len(each) for each in ids] if mask is None else [sum(written) for written in mask]
+            columns = {"environments": self.environments} if self.environments else {}
+            return Answered(prompts, completions, ids, counts, columns)
 
     def _generated_alone(self, rows: list[Any]) -> tuple[list[Any], Any]:
         """The prompts of rows, and what TRL's ``_generate`` returns for them.
@@ -602,13 +601,6 @@ class _Generated(Exception):  # noqa: N818 no error: it ends TRL's rollout where
         self.prompts, self.generated = prompts, generated
 
 
-def _as_answered(prompts: list[Any], generated: Any, columns: Mapping[str, Sequence[Any]]) -> Answered:
-    """``generated`` is what TRL's ``_generate`` returns; its mask is 0 at what a tool wrote, None without tools."""
-    _, completion_ids, mask, completions, *_ = generated
-    counts = [len(ids) for ids in completion_ids] if mask is None else [sum(written) for written in mask]
-    return Answered(prompts, completions, completion_ids, counts, columns)
-
-
 class Parts:
     """What `RLVRTrainer` calls, in the order in which a step does; none of them keeps the trainer.
 
@@ -658,7 +650,7 @@ class Parts:
         self.lag.clear()
         self.checkpoint.counts[ROLLOUT_BATCHES] = 0
         if self.common_noise is not None:
-            self.common_noise.start_evaluation()
+            self.common_noise.start_over()
         if self.row_keys is not None:
             self.row_keys.start_over()
         if self.faults is not None:

@@ -43,7 +43,7 @@ def common(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def completions(made: Any, prompts: list[str], *, stream: int = 0) -> list[list[int]]:
     """Of a new rollout batch; ``stream`` is where torch's own noise stands."""
-    made.parts.common_noise.start_evaluation()
+    made.parts.common_noise.start_over()
     torch.manual_seed(stream)
     ids: list[list[int]] = made._generate(prompts)[1]
     return ids
@@ -83,7 +83,7 @@ def test_the_first_token_has_the_policys_distribution(common: Any):
         order = probs.argsort(descending=True)
         kept = order[: int((probs[order].cumsum(0) < top_p).sum()) + 1]
         expected = torch.zeros_like(probs).index_copy_(0, kept, probs[kept] / probs[kept].sum())
-        common.parts.common_noise.start_evaluation()
+        common.parts.common_noise.start_over()
         batch = {"input_ids": torch.tensor(prompts), "attention_mask": torch.ones(2000, len(prompts[0]))}
         wanted = {"max_new_tokens": 1, "do_sample": True, "temperature": temperature, "top_p": top_p}
         with compact_generation(common.model, common.parts.common_noise.draw(prompts, 0)):
