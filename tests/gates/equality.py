@@ -223,7 +223,6 @@ class Comparison:
     weights: float = 0.0
     logs: float = 0.0
     moved: float = 0.0
-    added: list[str] = field(default_factory=list)
     sound: bool | None = None
     """Stock equals itself under this setting; ``None`` = not tried."""
 
@@ -258,15 +257,12 @@ def compared(name: str, stock: Trace, other: Trace) -> Comparison:
 
 
 def _compare_logs(found: Comparison, stock: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
-    added: set[str] = set()
     for theirs, ours in zip(stock, other, strict=True):
-        added |= ours.keys() - theirs.keys()
         for key, value in theirs.items():
             apart = _apart(value, ours[key]) if key in ours else math.inf
             if apart and not found.logs:
                 found.wrong.append(f"{key} at step {theirs.get('step')}: {ours.get(key)}, stock {value}")
             found.logs = max(found.logs, apart)
-    found.added = sorted(added)
 
 
 def _apart(one: Any, two: Any) -> float:

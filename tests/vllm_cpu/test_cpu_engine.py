@@ -110,12 +110,6 @@ def test_two_ranks_share_a_server(policy: Path, server: str, tmp_path: Path):
     assert max(agreements(found)) < 1e-4
 
 
-@pytest.mark.parametrize(("fault", "lora"), [("stale", False), ("adapters", True), ("temperature", False)])
-def test_what_goes_wrong_with_a_server_is_found(policy: Path, server: str, tmp_path: Path, fault: str, lora: bool):
-    found = result(tmp_path, {**served(policy, server), "lora": lora, "fault": fault})
-    assert DIFFERS in found["stopped"]
-
-
 @pytest.mark.parametrize("lora", [False, True], ids=["full", "lora"])
 def test_a_colocated_engine_follows_the_policy(policy: Path, tmp_path: Path, lora: bool):
     found = result(tmp_path, {**colocated(policy), "strategies": AR, "lora": lora})

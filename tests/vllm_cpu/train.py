@@ -33,40 +33,8 @@ def colocated_in(dtype: str) -> None:
     vllm_generation.LLM = partial(vllm_generation.LLM, dtype=dtype, enforce_eager=True)
 
 
-def spoil(fault: str | None) -> None:
-    """Let a sync go wrong."""
-    from peft import PeftModel
-    from trl.generation.vllm_generation import VLLMGeneration
-
-    from tests.trainer.step.engine.file_client import FileClient
-
-    if fault == "stale":
-        update = FileClient.update_named_params
-
-        def once(self: Any, *arguments: Any) -> None:  # a server may have trained another run before
-            update(self, *arguments)
-            FileClient.update_named_params = lambda self, metadata, named_params: [*named_params]
-
-        FileClient.update_named_params = once
-    if fault == "temperature":
-        generate = VLLMGeneration.generate
-
-        def warmer(self: Any, *positional: Any, **keywords: Any) -> Any:
-            self.generation_kwargs["temperature"] = 1.3
-            return generate(self, *positional, **keywords)
-
-        VLLMGeneration.generate = warmer
-    if fault == "adapters":
-        from peft.tuners.tuners_utils import BaseTuner
-
-        for owner in (PeftModel, BaseTuner):
-            for method in ("merge_adapter", "unmerge_adapter"):
-                setattr(owner, method, lambda *_, **__: None)
-
-
 def main(wanted: dict[str, Any]) -> None:
     import pytest
-    import torch
     from peft import LoraConfig
 
     from evenkeel.trainer.step.guards import FaultError
@@ -78,7 +46,6 @@ def main(wanted: dict[str, Any]) -> None:
         colocated_in(wanted.get("engine_dtype", "float32"))
     else:
         use_file_client(pytest.MonkeyPatch(), Path(wanted["output"]))
-    spoil(wanted.get("fault"))
     if "command" in wanted:
         from evenkeel.trainer.command.train import main as train
 
@@ -92,15 +59,12 @@ def main(wanted: dict[str, Any]) -> None:
             Path(wanted["output"]),
             strategies={"agreement_bound": None, **wanted.get("strategies", {})},
             peft_config=lora,
-            resume_from_checkpoint=wanted.get("checkpoint"),
             **arguments,
         )
     except FaultError as stopped:
         result: dict[str, Any] = {"stopped": str(stopped)}
     else:
-        digest = torch.cat([p.detach().flatten() for p in trainer.model.parameters() if p.requires_grad]).double()
-        result = {"history": trainer.state.log_history, "digest": [float(digest.sum()), float(digest.norm())]}
-        result["moved"] = moved(trainer, model) if lora is None else None
+        result = {"history": trainer.state.log_history, "moved": moved(trainer, model) if lora is None else None}
     if os.environ.get("RANK", "0") == "0":
         sys.stdout.write(f"RESULT {json.dumps(result)}\n")
 

@@ -3,39 +3,8 @@
 import time
 from pathlib import Path
 
-import pytest
-
-from evenkeel.trainer.step.phases import TIMED, Phases
+from evenkeel.trainer.step.phases import TIMED
 from tests.trainer.training import digit_reward, ours
-
-
-class Ticks:
-    """A clock that a test moves."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 0.0
-        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
-
-
-def test_a_phase_inside_another_is_no_part_of_it(monkeypatch):
-    ticks, clock = Ticks(monkeypatch), Phases()
-    with clock("update"):
-        ticks.now += 1
-        with clock("prepare"):
-            ticks.now += 2
-            with clock("generate"):
-                ticks.now += 4
-            with clock("generate"):
-                ticks.now += 8
-            ticks.now += 16
-        ticks.now += 32
-        assert clock.is_timed
-    ticks.now += 64
-    assert not clock.is_timed
-    seconds = {name.removeprefix("timing/").removesuffix("_s"): value for name, value in clock.end_step().items()}
-    assert {name: value for name, value in seconds.items() if value} == {"update": 33, "prepare": 18, "generate": 12}
-    assert set(seconds) == {*TIMED}
-    assert not any(clock.end_step().values())
 
 
 def test_every_log_holds_every_phase_and_they_add_up_to_the_step(tiny_model, tmp_path: Path):

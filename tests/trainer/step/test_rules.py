@@ -20,6 +20,8 @@ TWO_STEPS = {"steps_per_generation": 2, "gradient_accumulation_steps": 1}
 TWO_MICROBATCHES = {"gradient_accumulation_steps": 2}
 IBPO = {"advantage": "ibpo", "revision": {"references": 2}}
 LOPTI = {"update_schedule": "lopti"}
+SEQUENCE, KL = {"importance_sampling_level": "sequence"}, {"beta": 0.001}
+EXCHANGEABLE, TREE = {"advantage": "exchangeable"}, {"advantage": "exchangeable_prefix_tree"}
 IN_TURNS = {"loaded": Loaded(own_generation="tools")}
 ROUTER = {"loaded": Loaded(has_router_loss=True)}
 
@@ -72,6 +74,53 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
 }
 
+REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], list[dict[str, Any]]]] = [
+    (
+        "cancellation",
+        {**TWO_MICROBATCHES, "per_device_train_batch_size": 2},
+        {**EXCHANGEABLE, "token_weight": "clip_cov"},
+        [{"gradient_accumulation_steps": 1}],
+    ),
+    ("sampling", {"top_k": 20, **TWO_STEPS}, {}, [{"top_k": 0, **TWO_STEPS}]),
+    *(
+        ("sampling", {**VLLM, "generation_kwargs": {name: value}}, {}, [{**VLLM, "generation_kwargs": {name: usual}}])
+        for name, value, usual in (("temperature", 0.5, 1.0), ("presence_penalty", 0.2, 0.0), ("min_p", 0.1, 0.0))
+    ),
+    ("owned-settings", {"scale_rewards": "batch"}, {}, [{"scale_rewards": True}]),
+    ("owned-settings", {"multi_objective_aggregation": "normalize_then_sum"}, {}, []),
+    ("owned-settings", {"num_iterations": 2}, LOPTI, [{"num_iterations": 1}]),
+    ("trajectory-weights", {"loss_type": "vespo"}, EXCHANGEABLE, [{"loss_type": "luspo"}, {"loss_type": "sapo"}]),
+    (
+        "trajectory-weights",
+        {**SEQUENCE, **TWO_STEPS},
+        EXCHANGEABLE,
+        [SEQUENCE, TWO_STEPS, {**SEQUENCE, "steps_per_generation": 2, "gradient_accumulation_steps": 4}],
+    ),
+    ("trajectory-weights", {**SEQUENCE, "num_iterations": 2}, EXCHANGEABLE, [{"num_iterations": 2}]),
+    ("token-level", SEQUENCE, TREE, [{**SEQUENCE, "loss_type": "cispo"}]),
+    ("passes", SEQUENCE, LOPTI, [{"importance_sampling_level": "token"}]),
+    ("trajectory-weights", {"loss_type": "grpo"}, TREE, [{"loss_type": "cispo"}, {"loss_type": "dr_grpo"}]),
+    (
+        "trajectory-weights",
+        {**VLLM, "vllm_importance_sampling_mode": "sequence_mask"},
+        TREE,
+        [
+            {**VLLM, "vllm_importance_sampling_mode": "token_mask"},
+            {"vllm_importance_sampling_mode": "sequence_mask"},
+            {**VLLM, "vllm_importance_sampling_mode": "sequence_mask", "vllm_importance_sampling_correction": False},
+        ],
+    ),
+    ("passes", {"steps_per_generation": 3, "gradient_accumulation_steps": 2}, LOPTI, [TWO_STEPS]),
+    ("passes", {"steps_per_generation": 1, "gradient_accumulation_steps": 2}, LOPTI, []),
+    ("passes", {"use_adaptive_entropy": True}, LOPTI, [{"use_adaptive_entropy": False}]),
+    *(
+        ("passes", {**KL, "loss_type": name}, LOPTI, [{"loss_type": name}, {**KL, "loss_type": "luspo"}])
+        for name in ("grpo", "bnpo", "sapo", "vespo")
+    ),
+    ("passes", {**KL, "top_entropy_quantile": 0.2}, LOPTI, [KL, {"top_entropy_quantile": 0.2}]),
+]
+"""What else the same rules refuse: code, arguments, strategies, and other arguments that pass."""
+
 GIVEN_UP: list[tuple[Option, tuple[dict[str, Any], dict[str, Any]]]] = [
     ("generation", ({"args": VLLM}, {})),
     ("generation", ({"loaded": Loaded(is_sharded=True)}, {})),
@@ -113,6 +162,17 @@ def test_a_rule_speaks_and_is_silent(rule: Rule, tmp_path: Path):
     assert problem.key in rule.settings
     assert list(rule.problems(settings(tmp_path, **silent))) == []
     assert list(rule.problems(settings(tmp_path))) == []
+
+
+@pytest.mark.parametrize(("code", "refused", "strategies", "allowed"), REFUSED)
+def test_a_rule_refuses_each_of_its_kinds_and_lets_its_neighbours_pass(
+    tmp_path: Path, code: str, refused: dict[str, Any], strategies: dict[str, Any], allowed: list[dict[str, Any]]
+):
+    def told(args: dict[str, Any]) -> set[str]:
+        return {rule.code for rule in RULES for _ in rule.problems(settings(tmp_path, args, strategies))}
+
+    assert told(refused) == {code}
+    assert [told(args) for args in allowed] == [set()] * len(allowed)
 
 
 @pytest.mark.parametrize(("option", "cases"), GIVEN_UP)
