@@ -1,7 +1,5 @@
 """Signal and noise without bias, against exact enumeration; a basis and a sketch against the gradients themselves."""
 
-import itertools
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -17,24 +15,6 @@ def sums_of(gradients: torch.Tensor) -> GradientSums:
     for group in gradients:
         sums.add(torch.eye(len(group)), group)
     return sums
-
-
-def test_signal_and_noise_of_a_bandit_are_those_of_its_exact_enumeration():
-    """Two arms, π = (.3, .7), rewards (1, 0), two prompts drawn: g = r ∇ log π of a softmax with its two logits.
-
-    All 2 × 2 pairs of arms with their probabilities: the estimates' means are ‖E g‖² = .3²·(.7² + .7²) = .0882 and
-    tr Cov = E‖g‖² − ‖E g‖² = .3·2·.7² − .0882 = .2058. Arm 1 has the gradient (.7, −.7), arm 2 reward 0.
-    """
-    probabilities = (0.3, 0.7)
-    gradients = torch.tensor([[0.7, -0.7], [0.0, 0.0]])
-    signal = noise = 0.0
-    for arms in itertools.product((0, 1), repeat=2):
-        moments = sums_of(gradients[list(arms)][:, None]).moments()
-        weight = probabilities[arms[0]] * probabilities[arms[1]]
-        signal += weight * float(moments.between[0, 0])
-        noise += weight * float(moments.noise[0])
-    assert signal == pytest.approx(0.0882)
-    assert noise == pytest.approx(0.2058)
 
 
 def test_between_is_the_mean_over_pairs_of_different_groups():

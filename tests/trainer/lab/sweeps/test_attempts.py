@@ -29,7 +29,7 @@ time.sleep(60)
 SAVES_WHEN_STOPPED = """
 import signal, sys, time
 def save(*_):
-    time.sleep(1)
+    time.sleep(0.3)
     print("saved", flush=True)
     sys.exit()
 signal.signal(signal.SIGTERM, save)
@@ -91,38 +91,33 @@ def attempt(folder: Path, number: int, code: str) -> Attempt:
     return Attempt(folder, number, launcher, [], folder, {"WORD": "from the sweep"})
 
 
-def run_in_process(job: Attempt) -> subprocess.Popen[bytes]:
+def run_in_process(*jobs: Attempt) -> subprocess.Popen[bytes]:
     """As submitit would: in a process of its own, whose signals are its own."""
-    code = f"from pathlib import *; from evenkeel.trainer.lab.sweeps.attempt import Attempt; {job!r}.run(0, [])"
+    code = "from pathlib import *; from evenkeel.trainer.lab.sweeps.attempt import Attempt"
+    code += "".join(f"; {job!r}.run(0, [])" for job in jobs)
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
 
 
-def test_an_attempt_records_its_end_and_what_was_printed(tmp_path: Path):
-    code = "import os, sys; print(os.environ['WORD'], os.environ['EVENKEEL_CELL']); sys.exit(7)"
-    with run_in_process(attempt(tmp_path / "cell", 1, code)) as process:
-        assert process.wait(timeout=60) == 0
+def test_an_attempt_records_its_end_and_a_stopped_one_waits_for_orphans(tmp_path: Path):
+    fails = "import os, sys; print(os.environ['WORD'], os.environ['EVENKEEL_CELL']); sys.exit(7)"
+    saves = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {SAVES_WHEN_STOPPED!r}])"
     cell = CellDirectory(tmp_path / "cell")
-    record = cell.attempt(1)
-    assert (record["exit_status"], record["stopped"]) == (7, False)
-    assert record["started"] <= record["ended"]
-    assert f"from the sweep {tmp_path / 'cell'}" in cell.log_end()
-    assert not cell.is_running()
-
-
-def test_a_stopped_attempt_waits_for_orphans_and_says_that_it_was_stopped(tmp_path: Path):
-    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {SAVES_WHEN_STOPPED!r}])"
-    cell = CellDirectory(tmp_path / "cell")
-    with run_in_process(attempt(cell.path, 1, code)) as process:
-        deadline = time.monotonic() + 30
+    with run_in_process(attempt(cell.path, 1, fails), attempt(cell.path, 2, saves)) as process:
+        deadline = time.monotonic() + 60
         while "ready" not in cell.log_end().splitlines():
             assert time.monotonic() < deadline
-            time.sleep(0.1)
+            time.sleep(0.05)
+        record = cell.attempt(1)
+        assert (record["exit_status"], record["stopped"]) == (7, False)
+        assert record["started"] <= record["ended"]
+        assert f"from the sweep {tmp_path / 'cell'}" in cell.log.read_text()
         assert cell.state() == "running"
         assert cell.runner() == process.pid
         os.kill(process.pid, signal.SIGTERM)
         process.wait(timeout=30)
-    assert cell.attempt(1)["stopped"] is True
+    assert cell.attempt(2)["stopped"] is True
     assert cell.log_end().splitlines()[-1] == "saved"
+    assert not cell.is_running()
 
 
 def test_the_files_say_the_state(tmp_path: Path):

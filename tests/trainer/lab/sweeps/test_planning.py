@@ -12,28 +12,8 @@ from evenkeel.trainer.lab.statistics import detectable_difference, verdict_power
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.pilots import Pilot, read_pilot
 from evenkeel.trainer.lab.sweeps.planning import detectable_range, plan_table
-from evenkeel.trainer.run.config.yaml_document import write
-from tests.paths import ROOT
 from tests.trainer.lab.reports.recorded_sweep import record_run
-
-
-@pytest.fixture(autouse=True)
-def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-
-
-def sweep_file(folder: Path, **changes: Any) -> Path:
-    settings = {
-        "config": str(ROOT / "configs/quickstart.yaml"),
-        "baseline": "grpo",
-        "seeds": [0, 1, 2, 3, 4],
-        "variants": {"grpo": {}, "ar": {"algorithm.token_weight": {"name": "adv_reweight", "alpha": 0.2}}},
-        "output_dir": str(folder / "sweep"),
-        "executor": {"kind": "local", "parallel": 2},
-    }
-    path = folder / "planned.yaml"
-    path.write_text(write({**settings, **changes}))
-    return path
+from tests.trainer.lab.sweeps.test_sweep_file import sweep_file
 
 
 def record_cells(folder: Path, names: Sequence[str], items: int = 24, **more: Any) -> Path:
@@ -57,7 +37,7 @@ def pilot(tmp_path_factory: pytest.TempPathFactory) -> Pilot:
 
 
 def test_the_plan_is_the_power_of_the_verdict_at_the_pilots_variances(pilot: Pilot, tmp_path: Path):
-    sweep, _ = load_sweep(sweep_file(tmp_path))
+    sweep, _ = load_sweep(sweep_file(tmp_path, seeds=[0, 1, 2, 3, 4]))
     rows = [[cell.text for cell in row] for row in plan_table(sweep, pilot, 256, 0.1).rows]
     assert [row[0] for row in rows] == ["3", "5", "8", "12", "20"]
     detectable = detectable_difference(pilot.components, 5, 256)
@@ -74,7 +54,7 @@ def test_variants_with_three_seeds_in_common_are_paired(tmp_path: Path):
 
 
 def test_the_command_prints_the_plan(tmp_path: Path, capsys):
-    file = sweep_file(tmp_path)
+    file = sweep_file(tmp_path, seeds=[0, 1, 2, 3, 4])
     folder = record_cells(tmp_path / "earlier", ["grpo-s0", "grpo-s1"])
     options = ["--pilot", str(folder), "--items", "100", "--difference", "0.3"]
     assert script.main(["plan", str(file), *options]) == 0

@@ -1,7 +1,6 @@
 """What cells spend: rollout batches made equal, steps scaled with them, and unfair differences refused."""
 
 import re
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +65,7 @@ trl: {per_device_train_batch_size: 64, max_steps: 50, save_steps: 26, warmup_ste
 
 UNFAIR = [
     ({"data.train.max_rows": 64}, "data.train", ["data"]),
-    ({"data.test.generator.seed": 2}, "data.test.generator.seed", ["data.test"]),
     ({"trl.max_completion_length": 64}, "trl.max_completion_length", ["trl.max_completion_length"]),
-    ({"trl.max_steps": 50}, "rollouts", ["rollouts"]),
     ({**LOPTI, "trl.max_steps": 24, "trl.save_steps": 26}, "rollouts", ["rollouts"]),
     ({"algorithm.prompts_per_rollout": 32}, "prompts_per_rollout", ["prompts_per_rollout"]),
     ({"rewards.0.verifier": "exact_match"}, "rewards.0.verifier", ["rewards"]),
@@ -107,13 +104,3 @@ def test_what_the_launcher_would_refuse_of_every_cell_is_refused_before_the_firs
 )
 def test_a_cells_processes_are_those_that_the_launcher_starts(tmp_path: Path, launch):
     assert plans(tmp_path, {}, "num_processes: 2\ntrl: {per_device_train_batch_size: 64}", launch=launch)
-
-
-def test_the_sweep_that_ships_has_equal_prompts_and_says_where_steps_differ():
-    sweep, tree = load_sweep("configs/sweeps/quickstart.yaml")
-    made = plans_of(sweep, cells_of(sweep), tree)
-    check_fair(sweep, made, tree)
-    assert len(made) == 7 * 5
-    assert {(plan.budget.rollouts, plan.budget.prompts_per_rollout) for plan in made} == {(Fraction(25), 16)}
-    doubled = {plan.cell.variant for plan in made if plan.budget.optimizer_steps == 50}
-    assert doubled == {"lopti", "ar_lopti", "grpo_double_steps", "lopti_random"}

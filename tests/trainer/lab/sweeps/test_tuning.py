@@ -22,8 +22,8 @@ from evenkeel.trainer.lab.sweeps.tuning import (
     provisional_settings,
     tuning_stage,
 )
-from evenkeel.trainer.run.config.yaml_document import Node, write
-from tests.paths import ROOT
+from evenkeel.trainer.run.config.yaml_document import Node
+from tests.trainer.lab.sweeps import test_sweep_file
 
 TUNE: dict[str, Any] = {
     "grid": {"trl.learning_rate": [1e-3, 3e-3]},
@@ -44,24 +44,9 @@ lines = [{"step": 25, "eval/test/avg@1": accuracy, "num_tokens": 1000}]
 '''
 
 
-@pytest.fixture(autouse=True)
-def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-
-
 def sweep_file(folder: Path, tune: Mapping[str, Any] = TUNE, **changes: Any) -> Path:
-    settings = {
-        "config": str(ROOT / "configs/quickstart.yaml"),
-        "baseline": "grpo",
-        "seeds": [0, 1, 2],
-        "variants": {"grpo": {}, "rloo": {"algorithm.advantage": "rloo"}},
-        "output_dir": str(folder / "sweep"),
-        "tune": dict(tune),
-        "retries": 0,
-    }
-    path = folder / "tuned.yaml"
-    path.write_text(write({**settings, **changes}))
-    return path
+    given = {"seeds": [0, 1, 2], "output_dir": str(folder / "sweep"), "tune": dict(tune), "retries": 0, **changes}
+    return test_sweep_file.sweep_file(folder, **given)
 
 
 def loaded(folder: Path, **tune: Any) -> tuple[Sweep, Node]:
