@@ -20,10 +20,10 @@ import pytest
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.launcher import parsed
 from tests.paths import ROOT
-from tests.test_package import PIP, wheel  # noqa: F401
 from tests.trainer.lab.doctor.test_readers import TRL_LINES, VERL_LINES, jsonl
 from tests.trainer.lab.reports.recorded_sweep import VARIANTS, record_sweep
 
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
 IN_A_CHECKOUT = {
     "bash scripts/quickstart.sh",
     "source .venv/bin/activate",
@@ -76,14 +76,29 @@ def test_a_command_of_a_page_is_ours_or_listed():
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> dict[str, str]:  # noqa: F811
-    """Variables of a shell in which the wheel is installed, beside this environment's other packages."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("wheel")
+    source = str(built / "source")
+    subprocess.run(["git", "clone", "-q", str(ROOT), source], check=True)
+    subprocess.run([*PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", str(built), source], check=True)
+    return next(built.glob("trl_evenkeel-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> dict[str, str]:
+    """Variables of a shell in which the wheel is installed, beside this environment's other packages.
+
+    And beside packages of others that have our folders' names.
+    """
     home = tmp_path_factory.mktemp("home")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home / "venv")], check=True)
     (packages,) = home.glob("venv/lib/python*/site-packages")
     (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
     python = str(home / "venv/bin/python")
     subprocess.run([*PIP, "--python", python, "install", "--no-deps", str(wheel)], check=True)
+    for name in ("rewards", "trainer", "configs"):
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text("raise ImportError('the package of another')\n")
     for folder in (".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"):
         (home / folder).mkdir(parents=True)
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

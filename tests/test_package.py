@@ -3,9 +3,9 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,6 @@ STABLE = [
     "traits",
 ]
 """A name leaves this list only with a new major version."""
-PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
 
 
 @pytest.fixture
@@ -60,12 +59,6 @@ def test_what_is_exported_is_what_is_promised():
         _ = evenkeel.RLVRtrainer
 
 
-def test_it_works_beside_a_users_own_files(folder: Path):
-    """Editable, as this checkout is."""
-    (folder / "script.py").write_text("from evenkeel import RewardFunction, build_verifier\nprint(RewardFunction)\n")
-    assert "RewardFunction" in ran(folder, "script.py")
-
-
 @pytest.mark.slow
 def test_the_command_finds_a_users_own_parts(folder: Path):
     (folder / "my_parts.py").write_text("def halved(rewards):\n    return rewards / 2\n")
@@ -82,26 +75,6 @@ def test_a_shipped_file_is_copied_with_its_base(folder: Path, monkeypatch: pytes
     assert load_config("mine.yaml").model.name_or_path == str(evenkeel.CONFIGS / "tiny_policy" / "countdown")
     assert configs.main(["copy", "countdown/lopti", "mine.yaml"]) == 2, "a file of the user's is not written over"
     assert configs.main(["copy", "countdown/loptt"]) == 2
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = tmp_path_factory.mktemp("wheel")
-    source = str(built / "source")
-    subprocess.run(["git", "clone", "-q", str(ROOT), source], check=True)
-    subprocess.run([*PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", str(built), source], check=True)
-    return next(built.glob("trl_evenkeel-*.whl"))
-
-
-@pytest.fixture
-def clean(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The interpreter of an environment that sees this one's packages, and not this checkout."""
-    environment = tmp_path_factory.mktemp("clean")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
-    (packages,) = environment.glob("lib/python*/site-packages")
-    # its .pth files, which name this checkout, are not read
-    (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return str(environment / "bin" / "python")
 
 
 def refused(folder: Path, *command: str, **variables: str) -> str:
@@ -130,22 +103,6 @@ def test_beside_a_checkout_another_package_called_evenkeel_is_refused(folder: Pa
 
 
 @pytest.mark.slow
-def test_the_wheel_works_in_a_clean_environment(folder: Path, wheel: Path, clean: str):
-    """Beside packages of others that have our folders' names."""
-    subprocess.run([*PIP, "--python", clean, "install", "--no-deps", str(wheel)], check=True)
-    (packages,) = Path(clean).parents[1].glob("lib/python*/site-packages")
-    for name in ("rewards", "trainer", "configs"):
-        (packages / name).mkdir()
-        (packages / name / "__init__.py").write_text("raise ImportError('the package of another')\n")
-    assert str(packages) in ran(folder, "-c", "import evenkeel; print(evenkeel.__file__)", python=clean)
-    few = ["trl.max_steps=2", "trl.save_steps=2", "trl.max_completion_length=32", "evaluation.before=false"]
-    few += ["data.test.generator.test=16", "logging.report_to=none"]
-    ran(folder, "-m", "evenkeel", "train", "quickstart", *few, python=clean)
-    assert (folder / "runs" / "quickstart" / "summary.json").is_file()
-    assert "last_number" not in ran(folder, str(ROOT / "examples" / "own_verifier.py"), python=clean)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["minimal.py", "own_strategy.py"])
 def test_an_example_trains(folder: Path, name: str):
     printed = ran(folder, str(ROOT / "examples" / name))
@@ -155,10 +112,10 @@ def test_an_example_trains(folder: Path, name: str):
         assert last > first
 
 
-def test_the_example_of_a_verifier_judges(folder: Path):
-    assert ran(folder, str(ROOT / "examples" / "own_verifier.py")) == (
-        "{'It is 12.': 1.0, 'First 12, then 13.': 0.0, 'I do not know.': 0.0}\n"
-    )
+def test_the_example_of_a_verifier_judges_beside_a_users_own_files(folder: Path):
+    """Editable, as this checkout is."""
+    shutil.copy(ROOT / "examples" / "own_verifier.py", folder)
+    assert ran(folder, "own_verifier.py") == ("{'It is 12.': 1.0, 'First 12, then 13.': 0.0, 'I do not know.': 0.0}\n")
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import cache
 
 import pytest
 from ruamel.yaml import YAML
@@ -14,12 +15,12 @@ from tests.paths import ROOT
 from tests.test_configs import run_of
 
 BASELINE = ROOT / "configs/countdown/baseline.yaml"
-PAGES = strategy_pages()
+PAGES = cache(strategy_pages)
 
 
 @pytest.mark.parametrize(("kind", "name"), [(row["kind"], row["name"]) for row in strategy_table()])
 def test_every_strategy_has_a_page_whose_first_block_builds_it(kind: str, name: str):
-    page = PAGES[f"strategies/{kind}/{name}.md"]
+    page = PAGES()[f"strategies/{kind}/{name}.md"]
     written = YAML(typ="safe").load(re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)[0])
     assert build_strategies(**written["algorithm"]).names[kind] in (name, None)  # None: what changes nothing
     for command in re.findall(r"^evenkeel (.+)$", page, flags=re.MULTILINE):

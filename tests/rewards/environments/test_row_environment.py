@@ -26,9 +26,15 @@ ONE: dict[str, list[dict[str, Any]]] = {"data.train": [{}]}
 """A row."""
 
 
-@pytest.fixture
-def diary() -> RowEnvironment:
-    made = build_environment({"name": f"{PARTS}:Diary", "time_limit_s": 1.0})()
+@pytest.fixture(params=["in a process", "here"])
+def diary(request: pytest.FixtureRequest) -> RowEnvironment:
+    """A class that a process can import, and one that none can."""
+
+    class Local(parts.Diary): ...
+
+    name = Local if request.param == "here" else f"{PARTS}:Diary"
+    made = build_environment({"name": name, "time_limit_s": 1.0})()
+    assert made._hosts[""].has_process == (request.param != "here")
     made.reset()
     return made
 

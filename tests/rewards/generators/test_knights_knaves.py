@@ -8,33 +8,7 @@ import pytest
 
 from evenkeel.rewards.generators.knights_knaves import generate_puzzles, generate_split
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
-
-
-def truth(statement, roles):
-    match statement:
-        case ("telling-truth", person):
-            return roles[person]
-        case ("lying", person):
-            return not roles[person]
-        case ("not", inner):
-            return not truth(inner, roles)
-        case ("and", *parts):
-            return min(truth(part, roles) for part in parts)
-        case ("or", *parts):
-            return max(truth(part, roles) for part in parts)
-        case ("->", first, second):
-            return truth(first, roles) <= truth(second, roles)
-        case ("<=>", first, second):
-            return truth(first, roles) is truth(second, roles)
-    raise AssertionError(statement)
-
-
-def independent_solutions(statements):
-    return [
-        roles
-        for roles in itertools.product((True, False), repeat=len(statements))
-        if all(truth(statement, roles) is role for statement, role in zip(statements, roles, strict=True))
-    ]
+from tests.rewards.verifiers.test_knights_knaves_puzzle import brute_force
 
 
 @pytest.mark.parametrize("num_people", range(2, 9))
@@ -42,17 +16,10 @@ def test_each_puzzle_has_its_one_solution_and_occurs_once(num_people):
     puzzles = generate_puzzles(num_people, 40, seed=num_people)
 
     assert len(puzzles) == 40  # 7 sizes × 40 = 280 puzzles in all
-    assert all(independent_solutions(puzzle.statements) == [puzzle.solution] for puzzle in puzzles)
+    assert all(brute_force(puzzle.statements) == {puzzle.solution} for puzzle in puzzles)
     assert all(len(set(puzzle.names)) == num_people for puzzle in puzzles)
     assert len({puzzle.quiz for puzzle in puzzles}) == 40
     assert len({canonical_statements(puzzle.statements) for puzzle in puzzles}) == 40
-
-
-def test_the_seed_decides():
-    first = generate_puzzles(3, 20, seed=7)
-    assert generate_puzzles(3, 20, seed=7) == first
-    assert generate_puzzles(3, 30, seed=7)[:20] == first
-    assert generate_puzzles(3, 20, seed=8) != first
 
 
 def test_train_and_test_share_no_puzzle_under_other_names():
@@ -73,10 +40,6 @@ def test_namings_give_every_puzzle_to_so_many_inhabitants_on_one_side_only():
     assert len({(puzzle.names, puzzle.statements) for puzzles in split for puzzle in puzzles}) == 60
     with pytest.raises(ValueError, match="test = 18 is not a multiple"):
         generate_split(2, 40, 18, seed=1, namings=4)
-
-
-def test_a_larger_train_set_keeps_the_test_set():
-    assert generate_split(3, 10, 20, seed=5).test == generate_split(3, 100, 20, seed=5).test
 
 
 @pytest.mark.parametrize(

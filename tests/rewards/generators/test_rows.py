@@ -14,6 +14,8 @@ MADE = [
     ("arithmetic", "math_answer", {}),
     ("small_programs", "code_tests", {"num_steps": 4, "max_number": 5, "num_inputs": 6}),
     ("small_programs", "code_tests", {}),
+    ("countdown", "countdown", {"max_number": 12, "max_target": 40}),
+    ("knights_knaves", "knights_knaves", {"num_people": 3}),
 ]
 names = pytest.mark.parametrize(("name", "verifier", "options"), MADE)
 
