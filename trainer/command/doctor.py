@@ -48,14 +48,14 @@ def text_report(record: Record, examination: Examination) -> str:
     lines = [f"{record.path}: {len(steps)} lines, steps {steps[0]} to {steps[-1]}."]
     lines += [f"Left out: {place}." for place in record.damaged]
     severities = get_args(Severity)
-    findings = sorted(examination.findings.values(), key=lambda found: severities.index(found.rule.severity))
+    findings = sorted(examination.findings.values(), key=lambda found: severities.index(found.severity))
     for found in findings:
         when = f"step {found.first_step}" + (f" to {found.last_step}" if found.last_step > found.first_step else "")
-        lines += ["", f"{found.rule.severity}: {found.rule.name}, {when}"]
+        lines += ["", f"{found.severity}: {found.rule}, {when}"]
         lines += [_indented(found.text), _indented(found.advice)]
     if examination.not_logged:
         lines += ["", f"Not logged: {', '.join(examination.not_logged)}."]
-    counts = [sum(found.rule.severity == severity for found in findings) for severity in severities]
+    counts = [sum(found.severity == severity for found in findings) for severity in severities]
     counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, severities, strict=True))
     return "\n".join([*lines, "", f"{counted}."])
 
@@ -69,7 +69,7 @@ def json_report(record: Record, examination: Examination) -> str:
         "first_step": steps[0],
         "last_step": steps[-1],
         "ok": not examination.findings,
-        "findings": [found.as_dict() for found in examination.findings.values()],
+        "findings": [vars(found) for found in examination.findings.values()],
         "not_logged": examination.not_logged,
         "damaged": record.damaged,
     }

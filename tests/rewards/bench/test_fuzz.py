@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from evenkeel.rewards import build_verifier
-from evenkeel.rewards.bench import BUILT_IN
+from evenkeel.rewards.bench.built_in import BUILT_IN
 from evenkeel.rewards.extraction import without_ending
 from evenkeel.rewards.parts import VERIFIERS
 from evenkeel.rewards.verifier import Verdict, Verifier

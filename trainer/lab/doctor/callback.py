@@ -27,4 +27,4 @@ class Doctor(TrainerCallback):
     ) -> None:
         for finding in self.examination.add(state.global_step, logs or {}):
             if state.is_world_process_zero:
-                self.say(f"step {state.global_step}: {finding.rule.severity}: {finding.text} {finding.advice}")
+                self.say(f"step {state.global_step}: {finding.severity}: {finding.text} {finding.advice}")

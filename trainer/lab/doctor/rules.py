@@ -38,27 +38,18 @@ class Symptom:
 class Observation:
     """What a rule found, and from which step to which it held; ``text`` is that of the last one."""
 
-    rule: Symptom
+    severity: Severity
+    rule: str
     first_step: int
     last_step: int
     text: str
+    change: str
+    settings: list[str]
 
     @property
     def advice(self) -> str:
         """What to change, and the settings by name."""
-        return f"{self.rule.change} Settings: {self.rule.settings}."
-
-    def as_dict(self) -> dict[str, Any]:
-        """The finding as plain data."""
-        return {
-            "severity": self.rule.severity,
-            "rule": self.rule.name,
-            "first_step": self.first_step,
-            "last_step": self.last_step,
-            "text": self.text,
-            "change": self.rule.change,
-            "settings": self.rule.settings.split(", "),
-        }
+        return f"{self.change} Settings: {', '.join(self.settings)}."
 
 
 class Examination:
@@ -79,7 +70,8 @@ class Examination:
         before = {*self.findings}
         for rule, text in found.items():
             first = self.findings[rule.name].first_step if rule.name in before else step
-            self.findings[rule.name] = Observation(rule, first, step, text)
+            advised = rule.change, rule.settings.split(", ")
+            self.findings[rule.name] = Observation(rule.severity, rule.name, first, step, text, *advised)
         return [self.findings[rule.name] for rule in found if rule.name not in before]
 
     def add_all(self, lines: Iterable[tuple[int, Mapping[str, Any]]]) -> "Examination":

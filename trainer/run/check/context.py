@@ -115,11 +115,6 @@ class CheckContext:
             longest[part] = max(map(len, tokenizer(written, add_special_tokens=False)["input_ids"]))
         return longest
 
-    @property
-    def is_half_precision(self) -> bool:
-        """Whether forward passes compute in 16 bits; bf16 is TRL's default."""
-        return bool(self.config.trl.get("bf16", True) or self.argument("fp16"))
-
     def argument(self, name: str) -> Any:
         """One of TRL's arguments, as the file gives it or TRL's default."""
         return self.config.trl.get(name, grpo_default(name))

@@ -1,10 +1,8 @@
 """The machine that a run asks for: a GPU, vLLM, and room for its checkpoints and its memory."""
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
@@ -12,9 +10,6 @@ from typing import get_args
 from evenkeel.errors import Problem, Severity
 from evenkeel.trainer.run.check.context import CheckContext
 from evenkeel.trainer.run.check.memory import GIB, MemoryEstimate, ModelSize, Sharding, Training, memory_per_device
-
-SUPPORTED = ((0, 22, 0), (0, 31, 0))
-"""The versions of vLLM that TRL 1.16 supports, the first and the last; a test reads them in TRL."""
 
 
 def machine_problems(context: CheckContext) -> Iterator[Problem]:
@@ -24,20 +19,8 @@ def machine_problems(context: CheckContext) -> Iterator[Problem]:
     if not context.argument("use_cpu") and not torch.cuda.is_available():
         what = "is not true, and torch finds no GPU here: what depends on one is not checked."
         yield Problem(("trl", "use_cpu"), what, code="no-gpu", severity="warning")
-    if context.argument("use_vllm"):
-        yield from engine_problems()
-
-
-def engine_problems() -> Iterator[Problem]:
-    """vLLM is absent, or of a version that takes weights through other calls than TRL's."""
-    try:
-        found = version("vllm") if find_spec("vllm") is not None else None
-    except PackageNotFoundError:  # under another name, such as that of a build for the CPU
-        return
-    first, last = (".".join(map(str, release)) for release in SUPPORTED)
-    if not SUPPORTED[0] <= tuple(map(int, re.findall(r"\d+", found or "0")[:3])) <= SUPPORTED[1]:
-        what = f"is true, and TRL needs vLLM {first} to {last}; here is {found or 'none'}."
-        yield Problem(("trl", "use_vllm"), what, "Install the extra vllm.", code="vllm-version")
+    if context.argument("use_vllm") and find_spec("vllm") is None:
+        yield Problem(("trl", "use_vllm"), "is true, and vLLM is not here.", "Install the extra vllm.", code="no-vllm")
 
 
 def disk_problems(context: CheckContext, size: ModelSize, kept: int) -> Iterator[Problem]:
@@ -72,7 +55,7 @@ def memory_estimates(
         tokens=max(context.longest_prompts.values()) + argument("max_completion_length"),
         rows_generated=0 if vllm else plan.per_device_train_batch_size * plan.steps_per_generation,
         weight_bytes=weights,
-        compute_bytes=2 if context.is_half_precision or weights == 2 else 4,
+        compute_bytes=2 if argument("fp16") or weights == 2 or context.config.trl.get("bf16", True) else 4,
         optimizer_bytes=1 if "8bit" in str(argument("optim")) else None,
         reference=argument("beta") != 0 and context.config.model.lora is None,
         checkpointing=bool(argument("gradient_checkpointing")),

@@ -75,20 +75,14 @@ def _checkpoints(context: CheckContext, steps: int) -> int:
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The plan as text."""
+    completions = plan.completions_per_rollout // plan.prompts_per_rollout
     yield (
-        f"Trains {_counted(plan.optimizer_steps, 'optimizer step')} on {_counted(plan.rollouts, 'rollout batch', 'es')}"
-        f" of {plan.prompts_per_rollout} prompts × {plan.completions_per_rollout // plan.prompts_per_rollout} "
-        f"completions of {plan.rows:,} rows ({plan.epochs:.2g} epochs), "
-        f"{_counted(plan.optimizer_steps_per_rollout, 'step')} a batch, on {_counted(plan.processes, 'process', 'es')}."
+        f"Rollout batches: {plan.rollouts:,} of {plan.prompts_per_rollout} prompts × {completions} completions "
+        f"from {plan.rows:,} rows ({plan.epochs:.2g} epochs). Optimizer steps: {plan.optimizer_steps:,}, "
+        f"{plan.optimizer_steps_per_rollout} a batch. Processes: {plan.processes}."
     )
     again = f", each trained in {plan.passes} passes: {plan.tokens_trained:,}" if plan.passes > 1 else ""
-    yield f"Generates {plan.completions:,} completions, at most {plan.tokens_generated:,} tokens{again}."
+    yield f"Completions: {plan.completions:,}, at most {plan.tokens_generated:,} tokens{again}."
     if plan.evaluations:
-        yield (
-            f"Evaluates {_counted(plan.evaluations, 'time')} on {plan.held_out_rows:,} held-out rows, "
-            f"{plan.completions_per_evaluation:,} completions each time."
-        )
-
-
-def _counted(number: int, one: str, more: str = "s") -> str:
-    return f"{number:,} {one if number == 1 else one + more}"
+        each = f"{plan.completions_per_evaluation:,} completions of {plan.held_out_rows:,} held-out rows"
+        yield f"Evaluations: {plan.evaluations:,}, each {each}."

@@ -47,7 +47,7 @@ def rehearse(experiment: Experiment, settings: Any) -> bool:
     Raises:
         Exception: whatever the trainer, a library or a part raises.
     """
-    with tempfile.TemporaryDirectory(prefix="evenkeel-rehearsal-") as folder, _quietly():
+    with tempfile.TemporaryDirectory(prefix="evenkeel-rehearsal-") as folder, quietly():
         model = save_small_model(settings, Path(folder) / "model")
         if model is None:
             return False
@@ -190,7 +190,7 @@ def _narrow(settings: Any) -> Any:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Without output, without trackers, and as if no launcher had said anything."""
     import transformers
 

@@ -1,6 +1,5 @@
 """What a run cannot train of its model: tokens without an embedding, weights that its config.json does not ask for."""
 
-import logging
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from evenkeel.errors import Problem, Severity
 from evenkeel.trainer.run.check.context import CheckContext
 from evenkeel.trainer.run.check.model import without_zero3
+from evenkeel.trainer.run.check.rehearsal import quietly
 
 _MODEL = ("model", "name_or_path")
 
@@ -68,25 +68,18 @@ def compared(settings: Any, stored: dict[str, Any]) -> dict[str, list[str]]:
     """How weights differ from what the settings ask for → names of tensors, by transformers' own rules."""
     import transformers
     from transformers import AutoModelForCausalLM
-    from transformers.utils import logging as its_logging
 
     kind = getattr(transformers, (settings.architectures or [""])[0], None)
     kind = kind or AutoModelForCausalLM._model_mapping[type(settings)]
-    before = its_logging.get_verbosity()
-    its_logging.set_verbosity(logging.CRITICAL)
-    its_logging.disable_progress_bar()
-    try:
-        with without_zero3():
-            _, found = kind.from_pretrained(
-                None,
-                config=deepcopy(settings),
-                state_dict=stored,
-                device_map={"": "meta"},
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,
-            )
-    finally:
-        its_logging.set_verbosity(before)
+    with quietly(), without_zero3():
+        _, found = kind.from_pretrained(
+            None,
+            config=deepcopy(settings),
+            state_dict=stored,
+            device_map={"": "meta"},
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+        )
     return {
         "are missing": sorted(found["missing_keys"]),
         "are left out": sorted(found["unexpected_keys"]),

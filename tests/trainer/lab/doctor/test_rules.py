@@ -118,7 +118,7 @@ def test_every_rule_names_settings_that_exist_and_numbers_that_it_finds(rule: An
     made = next(made for made, expected in FAULTS.values() if rule.name in expected)
     finding = Examination().add_all((n, {**HEALTHY, **made(n)}) for n in range(1, 41)).findings[rule.name]
     assert finding.text
-    assert finding.as_dict()["settings"]
+    assert finding.settings
 
 
 def test_the_page_holds_every_rule_with_its_threshold() -> None:

@@ -39,7 +39,7 @@ def test_the_plan_is_the_arithmetic_of_the_file(workshop: Path):
     assert (plan.optimizer_steps, plan.rollouts, plan.completions_per_rollout, plan.epochs) == (4, 4, 16, 2.0)
     assert (plan.completions, plan.tokens_generated, plan.tokens_trained) == (64, 512, 512)
     assert (plan.evaluations, plan.completions_per_evaluation, plan.checkpoints) == (2, 4, 2)
-    assert "4 optimizer steps on 4 rollout batches of 4 prompts × 4" in next(plan_lines(plan))
+    assert "Rollout batches: 4 of 4 prompts × 4" in next(plan_lines(plan))
 
 
 def test_lopti_trains_every_token_twice_in_as_many_steps(workshop: Path):

@@ -108,7 +108,7 @@ LAUNCH = [
 
 MISTAKES: list[Mistake] = [*MODELS, *ROWS, *REWARDS, *LAUNCH]
 if find_spec("vllm") is None:
-    MISTAKES.append(mistake("no vLLM", "vllm-version", "trl.use_vllm=true", "trl.vllm_mode=colocate"))
+    MISTAKES.append(mistake("no vLLM", "no-vllm", "trl.use_vllm=true", "trl.vllm_mode=colocate"))
 
 RIGHT_SETTINGS = [
     (),
