@@ -14,9 +14,8 @@ from torch import Tensor
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT
 from evenkeel.trainer.algorithms.registry import Strategy, built_in, find_strategy
 from evenkeel.trainer.algorithms.results import checked_advantages, checked_factors
-from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.trial import tried
-from evenkeel.trainer.algorithms.turns import turn_numbers
+from tests.trainer.algorithms.advantages.rollouts import rollout
 
 GROUP_SIZE, LONGEST = 4, 5
 
@@ -32,42 +31,7 @@ def batches(draw: Any) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(draw(some.integers(0, 2**20)))
     mask = (torch.arange(LONGEST) < lengths[:, None]).long()
     mask[:, 1:-1] *= torch.rand(rows, LONGEST - 2, generator=generator) < 0.8
-    turns = turn_numbers(mask)
-    has_turn = torch.arange(int(turns.max()) + 1) <= turns.amax(1)[:, None]
-    probs = torch.rand(mask.shape, generator=generator).clamp(1e-3, 1 - 1e-3)
-    log_ratio = 0.5 * torch.randn(mask.shape, generator=generator)
-    scored = ~rewards.isnan()
-    advantages = torch.randn(rows, generator=generator) * scored
-    return {
-        "rewards": rewards,
-        "group_size": GROUP_SIZE,
-        "rewards_per_function": torch.stack([rewards, (rewards > 0).float().where(scored, torch.nan)], dim=1),
-        "reward_weights": torch.tensor([0.75, 0.25]),
-        "correct": (rewards > 0.5).float().where(scored, torch.nan),
-        "lengths": mask.sum(1),
-        "completion_ids": torch.randint(1, 4, mask.shape, generator=generator) * mask,
-        "mask": mask,
-        "sum_pi_squared": probs**2 + (1 - probs) ** 2,
-        "sequence_weights": torch.ones(rows),
-        "turns": turns,
-        "turn_rewards": (torch.randint(0, 5, has_turn.shape, generator=generator) / 4).where(has_turn, torch.nan),
-        "state_keys": torch.randint(0, 2, has_turn.shape, generator=generator).masked_fill(~has_turn, -1),
-        "probs": probs,
-        "old_logps": probs.log(),
-        "teacher_logps": probs.flip(1).log(),
-        "teacher_contrast": 0.1 * (probs - probs.flip(0)),
-        "logps": probs.log() + log_ratio,
-        "log_ratio": log_ratio,
-        "entropies": 2 * torch.rand(mask.shape, generator=generator) + 1e-3,
-        "advantages": advantages[:, None].expand(mask.shape),
-        "groups": torch.arange(rows) // GROUP_SIZE,
-        "scored": scored,
-        "row_keys": row_keys(rows, 0),
-        "repair": torch.rand(rows, generator=generator),
-        "edited": torch.rand(mask.shape, generator=generator) < 0.5,
-        "step": 3,
-        "max_steps": 10,
-    }
+    return rollout(rewards, GROUP_SIZE, mask, generator)
 
 
 def names(kind: str) -> list[str]:

@@ -5,7 +5,6 @@ import torch
 
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms import update
-from evenkeel.trainer.algorithms.contract import traits
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, rollout
 
@@ -18,26 +17,8 @@ def mixed(**of):
 
 @pytest.fixture
 def signals():
-    lengths = torch.tensor([1, 2, 3, 4, 5, 4, 3, 2])
-    return rollout(REWARDS, 4, lengths, torch.Generator().manual_seed(0))
-
-
-@traits(trains_dead_groups=True)
-class LastMean:
-    """Rewards against the mean of the batch before."""
-
-    def __init__(self):
-        self.mean = 0.0
-
-    def __call__(self, rewards):
-        advantages, self.mean = rewards - self.mean, float(rewards.nanmean())
-        return advantages
-
-    def state_dict(self):
-        return {"mean": self.mean}
-
-    def load_state_dict(self, state):
-        self.mean = state["mean"]
+    mask = (torch.arange(5) < torch.tensor([1, 2, 3, 4, 5, 4, 3, 2])[:, None]).long()
+    return rollout(REWARDS, 4, mask, torch.Generator().manual_seed(0))
 
 
 def test_a_mixture_is_the_weighted_sum(signals):
@@ -76,10 +57,10 @@ def test_it_declares_what_any_part_does_and_cancels_where_all_do():
 
 
 def test_what_a_part_remembers_is_saved_and_restored(signals):
-    of = {f"{__name__}:LastMean": 1.0, "grpo": 0.5}
+    of = {"tests.trainer.algorithms.test_trial:OfEarlierBatches": 1.0, "grpo": 0.5}
     strategy, fresh = (build_strategies({"name": "mix", "of": of}).advantage for _ in range(2))
     first, second = strategy(signals), strategy(signals)
-    assert (second[0] - first[0]).item() == pytest.approx(-5 / 7)  # against the mean of seven, 0 before
+    assert (second[0] - first[0]).item() == pytest.approx(-5 / 14)  # against half of the mean of seven, 0 before
     fresh.function.load_state_dict(strategy.function.state_dict())
     assert torch.equal(fresh(signals).nan_to_num(), strategy(signals).nan_to_num())
 

@@ -1,4 +1,4 @@
-"""Rollouts that every built-in estimator can be tried on.
+"""Rollouts that every built-in strategy can be tried on.
 
 Rewards are drawn in eighths: sums of them are exact in float32, so that the properties have tight tolerances.
 """
@@ -9,8 +9,9 @@ import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS
+from evenkeel.trainer.algorithms.contract import ADVANTAGE
 from evenkeel.trainer.algorithms.registry import built_in
+from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.turns import turn_numbers
 
 NAN = float("nan")
@@ -28,56 +29,52 @@ def estimate(name, rollout, **options):
     return ESTIMATORS[name](**{signal: value for signal, value in rollout.items() if signal in wanted}, **options)
 
 
-def rows_of(rollout, order):
-    """The rollout with its rows in another order, or fewer of them."""
-    kept = ("group_size", "reward_weights", "step", "max_steps")
-    return {name: value if name in kept else value[order] for name, value in rollout.items()}
-
-
 @st.composite
-def rollouts(draw, unscored=True, lowest=0, highest=8, min_group_size=4):
-    """One to three groups of four to six responses over an alphabet of two tokens; rewards in eighths from 0 to 1.
-
-    Two reward functions of weights 1 and 1 halve the reward, so that their sum is the reward exactly.
-    """
+def rollouts(draw, lowest=0, highest=8, min_group_size=4):
+    """One to three groups of up to six responses over an alphabet of three tokens; some are unscored."""
     group_size, num_groups = draw(st.integers(min_group_size, 6)), draw(st.integers(1, 3))
     count = group_size * num_groups
-    reward = st.one_of(
-        st.integers(lowest, highest).map(lambda eighths: eighths / 8),
-        st.sampled_from([0.0, 1.0]),
-        *([st.just(NAN)] if unscored else []),
-    )
-    rewards = torch.tensor(draw(st.lists(reward, min_size=count, max_size=count)))
+    eighths = st.integers(lowest, highest).map(lambda number: number / 8)
+    rewards = draw(st.lists(eighths | st.sampled_from([0.0, 1.0, NAN]), min_size=count, max_size=count))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
     lengths = torch.tensor(draw(st.lists(st.integers(1, LENGTH), min_size=count, max_size=count)))
-    return rollout(rewards, group_size, lengths, generator)
+    return rollout(torch.tensor(rewards), group_size, (torch.arange(LENGTH) < lengths[:, None]).long(), generator)
 
 
-def rollout(rewards, group_size, lengths, generator):
-    """All signals of an estimator for the given rewards and lengths, the rest drawn from ``generator``: one turn each,
-    unpaid, in one state."""
-    mask = (torch.arange(LENGTH) < lengths[:, None]).long()
-    quarters = torch.randint(0, 5, rewards.shape, generator=generator) / 4
-    signals = {
+def rollout(rewards, group_size, mask, generator):
+    """The signals of all strategies for the given rewards and mask, the rest drawn from ``generator``."""
+    rows, scored, turns = len(rewards), ~rewards.isnan(), turn_numbers(mask)
+    has_turn = torch.arange(int(turns.max()) + 1) <= turns.amax(1)[:, None]
+    probs = torch.rand(mask.shape, generator=generator).clamp(1e-3, 1 - 1e-3)
+    log_ratio = 0.5 * torch.randn(mask.shape, generator=generator)
+    advantages = torch.randn(rows, generator=generator) * scored
+    return {
         "rewards": rewards,
         "group_size": group_size,
-        "rewards_per_function": torch.stack([rewards * quarters, rewards * (1 - quarters)], dim=1),
-        "reward_weights": torch.ones(2),
-        "correct": (rewards >= 1).float().masked_fill(rewards.isnan(), NAN),
-        "lengths": lengths,
-        "completion_ids": torch.randint(1, 3, mask.shape, generator=generator) * mask,
+        "rewards_per_function": torch.stack([rewards, (rewards > 0).float().where(scored, torch.nan)], dim=1),
+        "reward_weights": torch.tensor([0.75, 0.25]),
+        "correct": (rewards > 0.5).float().where(scored, torch.nan),
+        "lengths": mask.sum(1),
+        "completion_ids": torch.randint(1, 4, mask.shape, generator=generator) * mask,
         "mask": mask,
-        "old_logps": -3 * torch.rand(mask.shape, generator=generator),
-        "sum_pi_squared": torch.rand(mask.shape, generator=generator),
-        "entropies": 2 * torch.rand(mask.shape, generator=generator),
-        "teacher_contrast": torch.zeros(mask.shape),
-        "teacher_logps": -3 * torch.rand(mask.shape, generator=torch.Generator().manual_seed(1)),
-        "sequence_weights": torch.ones(len(rewards)),
-        "turns": turn_numbers(mask),
-        "turn_rewards": torch.zeros(len(rewards), 1),
-        "state_keys": torch.zeros(len(rewards), 1).long(),
-        "step": 0,
-        "max_steps": 100,
+        "sum_pi_squared": probs**2 + (1 - probs) ** 2,
+        "sequence_weights": torch.ones(rows),
+        "turns": turns,
+        "turn_rewards": (torch.randint(0, 5, has_turn.shape, generator=generator) / 4).where(has_turn, torch.nan),
+        "state_keys": torch.randint(0, 2, has_turn.shape, generator=generator).masked_fill(~has_turn, -1),
+        "probs": probs,
+        "old_logps": probs.log(),
+        "teacher_logps": probs.flip(1).log(),
+        "teacher_contrast": 0.1 * (probs - probs.flip(0)),
+        "logps": probs.log() + log_ratio,
+        "log_ratio": log_ratio,
+        "entropies": 2 * torch.rand(mask.shape, generator=generator) + 1e-3,
+        "advantages": advantages[:, None].expand(mask.shape),
+        "groups": torch.arange(rows) // group_size,
+        "scored": scored,
+        "row_keys": row_keys(rows, 0),
+        "repair": torch.rand(rows, generator=generator),
+        "edited": torch.rand(mask.shape, generator=generator) < 0.5,
+        "step": 3,
+        "max_steps": 10,
     }
-    assert set(signals) == set(SIGNALS[ADVANTAGE])
-    return signals

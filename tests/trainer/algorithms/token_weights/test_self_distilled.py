@@ -49,7 +49,8 @@ def test_siblings_are_others_of_the_group_right_first():
 
 def test_sdpo_in_a_mixture_with_grpo_credits_dead_groups_too():
     rewards = torch.tensor([1.0, 0.0, 0.0, NAN, 1.0, 1.0, 1.0, 1.0])
-    signals = rollout(rewards, 4, torch.tensor([1, 2, 3, 4, 5, 4, 3, 2]), torch.Generator().manual_seed(0))
+    mask = (torch.arange(5) < torch.tensor([1, 2, 3, 4, 5, 4, 3, 2])[:, None]).long()
+    signals = rollout(rewards, 4, mask, torch.Generator().manual_seed(0))
     mixed = build_strategies({"name": "mix", "of": {"grpo": 0.5, "sdpo": 0.5}})
     assert mixed.teacher is not None
     assert mixed.teacher.template == TEMPLATE

@@ -3,14 +3,20 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from ruamel.yaml import YAML
 
 from evenkeel.trainer.command.rollouts import main
 from evenkeel.trainer.lab.rollouts import RecordedRollouts, write_page
 from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, BatchSummary, chosen_groups
-from tests.trainer.lab.reports.recorded_sweep import HOSTILE
-from tests.trainer.lab.rollouts.recorded_rollouts import AR, record_rollouts
+from evenkeel.trainer.run.record.rollouts import write_rollouts
+from tests.trainer.lab.reports.recorded_sweep import CONFIG, HOSTILE
+
+GROUP = 8
+AR = {"algorithm": {"token_weight": {"name": "adv_reweight", "alpha": 0.2}}}
 
 
 def data_of(page: Path) -> list[dict]:
@@ -18,9 +24,50 @@ def data_of(page: Path) -> list[dict]:
     return json.loads(data)
 
 
+def recorded_row(random: Any, number: int, row: int) -> dict[str, Any]:
+    ids = random.integers(5, 24, size=int(random.integers(3, 9))).tolist()
+    right = bool(random.random() < 0.4)
+    reward = float(right)
+    unscored = row % 31 == 30
+    text = HOSTILE if row == 3 else " ".join(map(str, ids))
+    return {
+        "batch": number,
+        "step": number,
+        "row": row,
+        "group": row // GROUP,
+        "prompt": f"user {HOSTILE} assistant",
+        "prompt_ids": [3, 5 + row // GROUP, 4],
+        "reference": HOSTILE,
+        "completion": text,
+        "completion_ids": ids,
+        "num_tokens": len(ids),
+        "truncated": len(ids) == 8,
+        "mask": [True, False] + [True] * (len(ids) - 2) if row % GROUP == 7 else None,  # a tool wrote the second
+        "correct": None if unscored else right,
+        "rewards/countdown": None if unscored else reward,
+        "reward": None if unscored else reward,
+        "countdown/answer": HOSTILE,
+        "countdown/reason": "equals 5" if right else "not 5",
+        "others": None,
+        "advantage": 0.0 if unscored else reward - 0.5,
+        "advantages": None,
+        "old_logps": np.log(random.uniform(0.05, 1, size=len(ids))).tolist(),
+        "entropies": random.uniform(0, 2, size=len(ids)).tolist(),
+    }
+
+
 @pytest.fixture(scope="module")
 def page(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = record_rollouts(tmp_path_factory.mktemp("rollouts") / "run", tiny_model, hostile=True, **AR)
+    """Of 24 rollout batches of 32 rows of the tiny model's words, as a run leaves them."""
+    run = tmp_path_factory.mktemp("rollouts") / "run"
+    (run / "rollouts").mkdir(parents=True)
+    settings = {**CONFIG, **AR, "name": "made", "output_dir": str(run), "model": {"name_or_path": str(tiny_model)}}
+    YAML(typ="safe").dump(settings, run / "config.yaml")
+    random = np.random.default_rng(0)
+    for number in range(24):
+        rows = [recorded_row(random, number, row) for row in range(4 * GROUP)]
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        write_rollouts(run / "rollouts" / f"batch-{number:06d}-rank-0.parquet", columns)
     return write_page(RecordedRollouts(run))[0]
 
 

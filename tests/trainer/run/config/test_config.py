@@ -13,15 +13,14 @@ import pytest
 from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.config import RunConfig, load_config
 from evenkeel.trainer.run.config.keys import FOREIGN, IN_ANOTHER_SECTION
+from evenkeel.trainer.run.config.shipped import shipped_files
 from evenkeel.trainer.run.config.trl_arguments import CHOICES, RANGE_OF
 from evenkeel.trainer.step.options import Speed
 from tests.paths import ROOT
 
-RUN_CONFIGS = sorted(
-    path
-    for path in (ROOT / "configs").rglob("*.yaml")
-    if not {"accelerate", "claims", "evaluation", "sweeps"} & set(path.relative_to(ROOT).parts)
-)
+OTHERS = ("accelerate/", "claims/", "evaluation/", "sweeps/")
+RUNS = [path for name, path in shipped_files().items() if not name.startswith(OTHERS)]
+OF_EACH_FOLDER = [*{path.parent: path for path in RUNS}.values()]
 MINIMAL = """\
 model: {name_or_path: hub/model}
 data:
@@ -253,7 +252,7 @@ def test_the_resolved_configuration_starts_the_same_run(tmp_path: Path) -> None:
     assert load_config(tmp_path / "resolved.yaml") == config
 
 
-@pytest.mark.parametrize("path", RUN_CONFIGS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", OF_EACH_FOLDER, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_published_configuration_loads_and_comes_back_from_its_resolved_form(path: Path, tmp_path: Path) -> None:
     config = load_config(path)
     config.save_resolved(tmp_path / "resolved.yaml")
