@@ -16,7 +16,7 @@ from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.config.layers import flattened
+from evenkeel.trainer.run.config.layers import changes, flattened
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.run.record.checkpoints import (
     checkpoints_of,
@@ -169,9 +169,7 @@ def _differences(ours: Any, theirs: Any, record: dict[str, Any], train_rows: str
         shared = {key: found[key] for key in found if any(f"{key}.".startswith(f"{name}.") for name in SHARED)}
         plan = each.plan
         settings.append(shared | {f"{name} of a rollout": getattr(plan, name) for name in _OF_THE_PLAN})
-    old, new = settings
-    changed = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
-    return [*(f"{key}: {old.get(key)!r} → {new.get(key)!r}" for key in changed), *differences(before, now)]
+    return [*changes(*settings), *differences(before, now)]
 
 
 def _no_checkpoint(named: Path) -> str:

@@ -54,14 +54,9 @@ def environments_of(config: RunConfig) -> Environments:
 
 
 def try_on_rows(environments: Environments, parts: Mapping[str, Any]) -> None:
-    """Reset each environment on a few of its rows of each part.
+    """Reset each environment on a few of its rows of each part (what a dataset is called → dataset).
 
-    Args:
-        parts: what a dataset is called → dataset.
-
-    Raises:
-        PartError: one that would cost the run rows, or hold it; after the first no other is tried, since
-            they may share what hung.
+    One that would cost the run rows, or hold it, is refused, and no other tried: they may share what hung.
     """
     for task, kind in environments.items():
         own = {

@@ -45,9 +45,6 @@ def check_launched(args: Any, started: int) -> None:
     Args:
         args: TRL's arguments, before anything is made with them.
         started: processes of the launcher.
-
-    Raises:
-        Refusal: saying how to launch instead.
     """
     state = args.distributed_state
     kind = str(getattr(state.distributed_type, "value", state.distributed_type))
@@ -116,11 +113,7 @@ def prepare_logging(config: RunConfig) -> None:
 
 
 def check_wandb_answers(config: RunConfig) -> None:
-    """Refuse a run that W&B's server would not take, within 10 s (``WANDB_HTTP_TIMEOUT``), before a model is loaded.
-
-    Raises:
-        Refusal: the server is not reached, or does not know the key.
-    """
+    """Refuse a run that W&B's server would not take, within 10 s (``WANDB_HTTP_TIMEOUT``), before a model is loaded."""
     if "wandb" not in config.logging.report_to or os.environ["WANDB_MODE"] != "online":
         return
     import wandb

@@ -43,11 +43,7 @@ class Arguments:
 
 
 def check_arguments(args: Any, num_passes: int = 1) -> None:
-    """Refuse arguments of TRL under which a run could not be resumed exactly, or would end inside a rollout batch.
-
-    Raises:
-        Refusal: naming every rule of `ARGUMENT_RULES` that is broken, a paragraph each.
-    """
+    """Refuse arguments of TRL under which a run could not be resumed exactly, or would end inside a rollout batch."""
     given = Arguments(args, num_passes)
     if problems := [problem for each in ARGUMENT_RULES for problem in each.problems(given)]:
         raise Refusal(problems=problems)

@@ -12,18 +12,13 @@ from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.config.yaml_document import Node
 
 SAMPLING = ("num_generations", "max_completion_length", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
-SETTING_OF = {"rollouts": "trl.max_steps", "prompts_per_rollout": "algorithm.prompts_per_rollout"}
-"""The setting that decides what is compared under another name."""
 
 
 def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
-    """Compare every cell with its baseline's of the same seed and point of the grid.
+    """Refuse cells that differ from their baseline's of the same seed and point of the grid.
 
     Equal must be the data, evaluations, verifiers, sampling, and the numbers of rollout batches and prompts. An entry
     of ``unfair`` allows a setting and everything below it.
-
-    Raises:
-        Refusal: they differ in a setting that ``unfair`` does not name.
     """
     baselines = {plan.cell.name: plan for plan in plans}
     problems = []
@@ -33,15 +28,10 @@ def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
         for key in sorted(key for key in {*expected, *found} if expected.get(key) != found.get(key)):
             if any(f"{key}.".startswith(f"{entry}.") for entry in sweep.unfair):
                 continue
-            setting = SETTING_OF.get(key, key)
-            counted = f" {key}" if key in SETTING_OF else ""
-            what = (
-                f"{plan.cell.variant!r} has {_shown(found.get(key))}{counted}, the baseline {plan.cell.baseline!r} "
-                f"{_shown(expected.get(key))}."
-            )
+            ours, theirs = _shown(found.get(key)), _shown(expected.get(key))
+            what = f"{plan.cell.variant!r} has {ours}, the baseline {plan.cell.baseline!r} {theirs}."
             instead = f"Make them equal, or write `unfair: [{key}]` if this is what you compare."
-            path = (setting if setting in plan.cell.settings else key).split(".")
-            problem = Problem(tuple(path), what, instead, code="unfair")
+            problem = Problem(tuple(key.split(".")), what, instead, code="unfair")
             problems.append(located_in_sweep(problem, plan.cell, tree))
     if problems:
         raise Refusal(problems=list(dict.fromkeys(problems)))

@@ -44,7 +44,9 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
         data["variants"] = {name: {} if changes is None else changes for name, changes in data["variants"].items()}
     if parents:
         data["from"] = [*parents]
-    problems = _from_parents(data, tree) if "from" in data else _locate_config(data, tree)
+    problems = _from_parents(data, tree) if "from" in data else []
+    if isinstance(named := data.get("config"), str) and "config" in tree.value:
+        data["config"] = str(local_path(named, tree.value["config"].origin.folder, Path()) or named)
     try:
         sweep = Sweep.model_validate(data)
     except ValidationError as error:
@@ -62,32 +64,18 @@ def _origin(tree: Node, path: Sequence[str | int]) -> Origin:
     return tree.origin if node is None else node.origin
 
 
-def _locate_config(data: dict[str, Any], tree: Node) -> list[Problem]:
-    named = data.get("config")
-    if not isinstance(named, str) or not named:
-        return []
-    origin = tree.value["config"].origin
-    found = local_path(named, origin.folder, Path())
-    if found is None or not found.is_file():
-        what = f"there is no file {named}, neither from {origin.folder} nor from here."
-        return [Problem(("config",), what, "Name the run file that all cells start from.", origin, code="no-run-file")]
-    data["config"] = str(found)
-    return []
-
-
 def _from_parents(data: dict[str, Any], tree: Node) -> list[Problem]:
     """What is wrong with the runs that the cells begin in; their file and their seeds stand in ``data`` afterwards."""
-    problems: list[Problem] = []
 
-    def found(key: str, code: str, what: str, instead: str) -> None:
-        problems.append(Problem((key,), what, instead, _origin(tree, [key]), code=code))
+    def refused(key: str, code: str, what: str, instead: str) -> list[Problem]:
+        return [Problem((key,), what, instead, _origin(tree, [key]), code=code)]
 
     for key in ("config", "seeds"):
         if key in data:
-            found(key, "decided-by-parents", "is that of the runs that the cells begin in.", "Leave it out.")
+            return refused(key, "decided-by-parents", "is that of the runs that the cells begin in.", "Leave it out.")
     named = [data["from"]] if isinstance(data["from"], str) else data["from"]
-    if problems or not isinstance(named, list) or not all(isinstance(each, str) for each in named):
-        return problems
+    if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
+        return []
     checkpoints: dict[int, Path] = {}
     for each in named:
         try:
@@ -96,16 +84,15 @@ def _from_parents(data: dict[str, Any], tree: Node) -> list[Problem]:
         except Refusal as refusal:
             command = maker_of(each)
             instead = f"Make them first: {command}" if command else "Name checkpoints of finished runs."
-            found("from", refusal.code or "no-parent", f"names {each}: {refusal}", instead)
-            return problems
+            return refused("from", refusal.code or "no-parent", f"names {each}: {refusal}", instead)
         if seed in checkpoints:
             what = f"names two runs of seed {seed}, and cells are paired by their seeds."
-            found("from", "seed-twice", what, "Name runs of different seeds.")
+            return refused("from", "seed-twice", what, "Name runs of different seeds.")
         checkpoints[seed] = checkpoint
     if checkpoints:
         data["config"] = str(next(iter(checkpoints.values())).parent / CONFIG)
         data |= {"from": [str(path) for path in checkpoints.values()], "seeds": [*checkpoints]}
-    return problems
+    return []
 
 
 def located_in_sweep(problem: Problem, cell: Cell, tree: Node) -> Problem:

@@ -16,7 +16,7 @@ from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.plans import Plan, launch_options
 from evenkeel.trainer.lab.sweeps.process_group import await_group, environment_of, group_members, signal_group
 from evenkeel.trainer.lab.sweeps.schema import Sweep
-from evenkeel.trainer.run.config.layers import flattened
+from evenkeel.trainer.run.config.layers import changes
 from evenkeel.trainer.run.record.directory import MAY_CHANGE
 
 IRRELEVANT_SECTIONS = tuple(section for section in MAY_CHANGE if section not in ("evaluation", "num_processes"))
@@ -47,11 +47,7 @@ def changed_settings(entry: QueuedCell) -> list[str]:
     Settings are compared as written: a default that a newer version adds does not count as a change.
     """
     before = entry.directory.definition().get("config")
-    if before is None:
-        return []
-    old, new = flattened(before), flattened(_explicit_settings(entry.plan))
-    differing = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
-    return [f"{key}: {old.get(key, 'absent')!r} → {new.get(key, 'absent')!r}" for key in differing]
+    return [] if before is None else changes(before, _explicit_settings(entry.plan))
 
 
 def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:

@@ -67,11 +67,7 @@ def provisional_settings(sweep: Sweep) -> dict[str, dict[str, Any]]:
 
 
 def check_stages(tuning: Sequence[Plan], confirmation: Sequence[Plan]) -> None:
-    """Refuse a tuning that would choose on the confirmation's rows, or on none.
-
-    Raises:
-        Refusal: both stages have the same held-out rows.
-    """
+    """Refuse a tuning that would choose on the confirmation's rows."""
     for plan in tuning:
         if plan.config.data.test_sources == confirmation[0].config.data.test_sources:
             raise Refusal(

@@ -101,11 +101,7 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
 
 
 def _must_be_whole(path: str, number: int, unit: int) -> None:
-    """Refuse a number with which a rollout has no whole groups, or an update no whole micro-batches or another's rows.
-
-    Raises:
-        Refusal: ``number`` is no multiple of ``unit``; it names those just below and above.
-    """
+    """Refuse a number with which a rollout has no whole groups, or an update no whole micro-batches."""
     if number % unit:
         lower = number // unit * unit
         near = " or ".join(str(each) for each in (lower, lower + unit) if each)

@@ -110,6 +110,13 @@ def _placed(node: Node, keys: list[str], change: Node, above: tuple[str, ...]) -
     return Node(entries, node.origin)
 
 
+def changes(before: Any, now: Any) -> list[str]:
+    """A line for each setting of two mappings that differs: ``trl.beta: 0.0 → 0.1``."""
+    old, new = flattened(before), flattened(now)
+    differing = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+    return [f"{key}: {old.get(key, 'absent')!r} → {new.get(key, 'absent')!r}" for key in differing]
+
+
 def flattened(tree: Any, path: str = "") -> dict[str, Any]:
     """A nested mapping as dotted key → value; lists are values, and so is an empty mapping."""
     if isinstance(tree, Mapping) and tree:

@@ -71,11 +71,7 @@ def load_rows(
 
 
 def check_rows_enough(num_rows: int, prompts_per_rollout: int) -> None:
-    """Refuse a dataset smaller than one rollout: TRL would train 0 steps on it and report success.
-
-    Raises:
-        Refusal: ``num_rows < prompts_per_rollout``.
-    """
+    """Refuse a dataset smaller than one rollout: TRL would train 0 steps on it and report success."""
     if num_rows < prompts_per_rollout:
         raise Refusal(
             f"the training data hold {num_rows} rows, and one rollout takes {prompts_per_rollout} prompts. Write a "

@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.config.layers import flattened
+from evenkeel.trainer.run.config.layers import changes
 from evenkeel.trainer.run.record.files import CONFIG, LOCK
 from evenkeel.trainer.run.record.run_record import RunRecord
 
@@ -76,14 +76,7 @@ def owned(run: Path) -> FileLock:
 
 
 def check_same_run(config: RunConfig, run: RunRecord, started: int, world_size: int) -> None:
-    """Refuse to continue ``run`` under settings that would train something else from its checkpoint on.
-
-    Args:
-        started: processes that it began with.
-
-    Raises:
-        Refusal: naming every setting that differs, with both values, or another number of processes.
-    """
+    """Refuse to continue ``run``, which ``started`` processes began, where that would train something else."""
     if started != world_size:
         what = f"{run.path} was trained on {started} processes and would be resumed on {world_size}. Start {started}."
         raise Refusal(what, code="resume")
@@ -94,13 +87,10 @@ def check_same_run(config: RunConfig, run: RunRecord, started: int, world_size: 
             settings.pop(section, None)
         for key in (*TRL_MAY_CHANGE, *(LENGTH if constant else ())):
             settings["trl"].pop(key, None)
-    before, now = flattened(saved), flattened(current)
-    changed = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
-    if changed:
-        lines = [f"  {key}: {before.get(key, 'absent')!r} → {now.get(key, 'absent')!r}" for key in changed]
-        if {*changed} & {f"trl.{key}" for key in LENGTH}:
+    if lines := changes(saved, current):
+        if any(line.startswith(tuple(f"trl.{key}:" for key in LENGTH)) for line in lines):
             lines.append("The learning rate depends on how long the run is.")
-        shown, again = "\n".join(lines), run.path / CONFIG
+        shown, again = "\n".join(f"  {line}" for line in lines), run.path / CONFIG
         raise Refusal(
             f"{run.path} was started with other settings:\n{shown}\nResume it with {again}, or start a new run.",
             code="resume",
