@@ -27,6 +27,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.step.metrics import SharedPrefixMeter
+from evenkeel.trainer.step.records import samples
 from scripts.program import run
 
 RESIDUAL = "cancellation/shared_prefix"
@@ -217,9 +218,9 @@ def _measured(config_path: Path, settings: Mapping[str, Any]) -> tuple[float, Sh
     residuals = [entry[RESIDUAL] for entry in trainer.state.log_history if RESIDUAL in entry]
     if not residuals:
         raise UnmeasurableError(_NOTHING_SHARED.format(config_path))
-    samples = trainer.newest_samples(settings["algorithm.prompts_per_rollout"] * GROUP_SIZE)
-    ids = [trainer._tokenizer(sample["completion"], add_special_tokens=False)["input_ids"] for sample in samples]
-    return fmean(residuals), shared_prefixes(ids, [sample["advantage"] for sample in samples], GROUP_SIZE)
+    rows = samples(trainer._logs, settings["algorithm.prompts_per_rollout"] * GROUP_SIZE)
+    ids = [trainer._tokenizer(sample["completion"], add_special_tokens=False)["input_ids"] for sample in rows]
+    return fmean(residuals), shared_prefixes(ids, [sample["advantage"] for sample in rows], GROUP_SIZE)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
     if not trainer.accelerator.is_main_process:
         return
     config.save_resolved(folder / CONFIG)
-    for result in trainer.newest_evaluations:
+    for result in trainer.parts.held_out.newest:
         path = result.write(folder)
         print(f"\n{result}\n  {path}")
 

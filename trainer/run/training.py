@@ -1,6 +1,7 @@
 """The trainer of a run with all that watches it, and the training itself."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS
 from evenkeel.trainer.run.record.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 from evenkeel.trainer.run.summary import ACCURACY, report
+from evenkeel.trainer.step.records import samples
 
 
 def run_trainer(
@@ -72,7 +74,7 @@ def _watch(
         trainer.add_callback(StallWatchdog(run / "stalls", 60 * minutes))
     trainer.add_callback(MetricsFile(run / METRICS))
     trainer.add_callback(Progress(ACCURACY, lambda: trainer.parts.phases.now))
-    trainer.add_callback(Samples(trainer.newest_samples, config.logging.samples_every_steps))
+    trainer.add_callback(Samples(partial(samples, trainer._logs), config.logging.samples_every_steps))
     trainer.add_callback(stop)
     if log_callback is not None:
         trainer.add_callback(log_callback(print_line))
@@ -80,7 +82,7 @@ def _watch(
         trainer.add_callback(Rollouts(trainer, run, config.logging))
     if trainer.eval_dataset is not None:
         trainer.add_callback(FinalEvaluation())
-    trainer.add_callback(EvaluationFiles(run / EVALUATIONS, lambda: trainer.newest_evaluations))
+    trainer.add_callback(EvaluationFiles(run / EVALUATIONS, lambda: trainer.parts.held_out.newest))
     if config.evaluation.keep_best is not None:
         trainer.add_callback(KeepBest())
     if "wandb" in config.logging.report_to:

@@ -27,20 +27,13 @@ RULES: list[Rule] = []
 def check_combination(
     args: "GRPOConfig", strategies: Strategies, speed: Speed = Speed(), *, drop_in: bool = False
 ) -> None:
-    """Refuse settings whose result would not be what their names say, before a model is loaded.
-
-    Raises:
-        Refusal: naming every combination found, with the way out.
-    """
+    """Refuse settings whose result would not be what their names say, before a model is loaded."""
     switched_off()
     refuse(Settings(args, strategies, speed, drop_in=drop_in), "arguments")
 
 
 def refuse(settings: Settings, moment: str) -> None:
-    """
-    Raises:
-        Refusal: a rule of that moment has a message; all of them, a paragraph each.
-    """
+    """Raise a `Refusal` with the messages of all rules of that moment, a paragraph each, if there are any."""
     asked = [each for each in RULES if each.moment == moment]
     if problems := [problem for each in asked for problem in each.problems(settings)]:
         raise Refusal(problems=problems)

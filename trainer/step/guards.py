@@ -22,11 +22,9 @@ SKIPPED = "steps left out"
 
 
 class FaultError(RuntimeError):
-    """What ends a run although nothing is wrong with its settings: the message says what was kept and what to do.
+    """The message says what was kept and what to do; ``of_one_rank``: the other ranks know nothing of it.
 
-    Attributes:
-        code: ``not-finite``, ``out-of-memory``, ``engine-disagreement``, ``provenance``.
-        of_one_rank: the other ranks know nothing of it.
+    Its code is ``not-finite``, ``out-of-memory``, ``engine-disagreement`` or ``provenance``.
     """
 
     def __init__(self, message: str, *, code: str = "not-finite", of_one_rank: bool = False) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -162,6 +162,18 @@ class Microbatches:
         return False
 
 
+class Lengths(NamedTuple):
+    """Of rows (B,): tokens of their prompts, and of their completions as far as they are needed (0 = left out); and
+    numbers, the same for rows that may share their prompt."""
+
+    prompts: Tensor
+    completions: Tensor
+    numbers: Tensor
+
+    def of(self, rows: Tensor) -> "Lengths":
+        return Lengths(*(values[rows] for values in self))
+
+
 class PlannedCut:
     """Planned micro-batches of one rank, cut from as few of TRL's as hold whole optimizer steps of a rollout batch.
 
@@ -192,11 +204,9 @@ class PlannedCut:
         if self.strategies.schedule.num_passes > 1:
             # a schedule may look at all rows of a micro-batch: those of TRL's cut
             whole["keep"] = torch.cat([kept_tokens(self.strategies.schedule, m, pass_index) for m in microbatches])
-        prompts, needed = self._needed(whole, mask)
-        numbers = self._prompt_numbers(whole["prompt_ids"], whole["prompt_mask"])
-        units = self._plan(prompts, needed, numbers, len(microbatches), rows_each, self.rows_per_unit)
-        prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()  # one wait, not one a micro-batch
-        planned = [self._microbatch(whole, rows, prompts, needed, numbers, rows_each) for rows in units]
+        lengths = self._lengths(whole["prompt_ids"], whole["prompt_mask"], self._needed(whole, mask))
+        units, lengths = self._plan(lengths, len(microbatches), rows_each, self.rows_per_unit)
+        planned = [self._microbatch(whole, rows, lengths, rows_each) for rows in units]
         for batch, counted in zip(planned, mask.split(rows_each), strict=True):
             batch |= {"all_tokens": counted.sum(), "all_rows": rows_each}
         return planned
@@ -213,18 +223,16 @@ class PlannedCut:
     ) -> tuple[Tensor | None, Tensor | None, None]:
         """What ``score`` gives for all rows without a gradient, from passes no wider than their rows. A collective."""
         prompt_mask, mask = attention_mask[:, :-width], attention_mask[:, -width:]
-        prompts, needed = self._prompt_lengths(prompt_mask), last_counted(mask).clamp(min=1)
-        numbers = self._prompt_numbers(input_ids[:, :-width], prompt_mask)
+        lengths = self._lengths(input_ids[:, :-width], prompt_mask, last_counted(mask).clamp(min=1))
         rows_each = min(batch_size or len(mask), len(mask))
-        units = self._plan(prompts, needed, numbers, -(-len(mask) // rows_each), rows_each, 1)
-        prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()
+        units, lengths = self._plan(lengths, -(-len(mask) // rows_each), rows_each, 1)
         results: list[Tensor | None] = [None, None]
         for rows in units:
             if rows[0] < 0:  # fewer forward passes are enough, on every rank
                 continue
-            chosen, given = torch.tensor(rows), torch.tensor(rows, device=mask.device)
-            before, after = self._width(prompts[chosen], prompt_mask), self._width(needed[chosen], mask)
-            packed = self._packing(numbers[chosen], prompts[chosen], needed[chosen], before, after, mask.device)
+            chosen, given = lengths.of(torch.tensor(rows)), torch.tensor(rows, device=mask.device)
+            before, after = self._width(chosen.prompts, prompt_mask), self._width(chosen.completions, mask)
+            packed = self._packing(chosen, before, after, mask.device)
             columns = slice(prompt_mask.shape[1] - before, prompt_mask.shape[1] + after)
             scorer = model if packed is None else with_shared_prompts(model, packed)
             found = score(scorer, input_ids[given, columns], attention_mask[given, columns], after, **keywords)
@@ -235,8 +243,8 @@ class PlannedCut:
                     results[index][given, :after] = values  # type: ignore[index]
         return results[0], results[1], None
 
-    def _needed(self, whole: Batch, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Tokens of each row's prompt, and of its completion as far as they are needed: 0 = leave the row out."""
+    def _needed(self, whole: Batch, mask: Tensor) -> Tensor:
+        """(B,) tokens of each row's completion as far as they are needed; 0 = leave the row out."""
         counted = mask.bool()
         needed = counted
         if self.leaves_out:
@@ -246,38 +254,33 @@ class PlannedCut:
             present = trained.view(-1, self.rows_per_unit, mask.shape[1]).any(2).any(1)
             needed = counted & present.repeat_interleave(self.rows_per_unit)[:, None]
         longest = last_counted(needed).view(-1, self.rows_per_unit).amax(1)  # rows of a group end together
-        lengths = longest.repeat_interleave(self.rows_per_unit).minimum(last_counted(counted))
-        return self._prompt_lengths(whole["prompt_mask"]), lengths
+        return longest.repeat_interleave(self.rows_per_unit).minimum(last_counted(counted))
 
-    def _prompt_lengths(self, prompt_mask: Tensor) -> Tensor:
+    def _lengths(self, prompt_ids: Tensor, prompt_mask: Tensor, completions: Tensor) -> Lengths:
+        prompts = last_counted(prompt_mask.flip(1))
         if not self.trims_prompts:
-            return torch.full_like(prompt_mask[:, 0], prompt_mask.shape[1], dtype=torch.long)
-        return last_counted(prompt_mask.flip(1))
-
-    def _prompt_numbers(self, prompt_ids: Tensor, prompt_mask: Tensor) -> Tensor:
-        """(B,) the same for rows that may share their prompt."""
+            prompts = torch.full_like(prompts, prompt_mask.shape[1])
         if self.attention_length is None:
-            return torch.arange(len(prompt_ids))
-        return prompt_numbers(prompt_ids, prompt_mask)
+            return Lengths(prompts, completions, torch.arange(len(prompts)))
+        return Lengths(prompts, completions, prompt_numbers(prompt_ids, prompt_mask))
 
-    def _packing(
-        self, numbers: Tensor, prompts: Tensor, completions: Tensor, before: int, after: int, device: torch.device
-    ) -> Packing | None:
+    def _packing(self, rows: Lengths, before: int, after: int, device: torch.device) -> Packing | None:
         """How rows lie that share their prompts; ``None`` where that does not pay."""
         if self.attention_length is None:
             return None
-        packed = packing(numbers, prompts, completions, before, after)
+        packed = packing(rows.numbers, rows.prompts, rows.completions, before, after)
         shared = work_of(packed.owner.shape, self.attention_length)
-        unshared = work_of((len(numbers), before + after), self.attention_length)
+        unshared = work_of((len(rows.numbers), before + after), self.attention_length)
         return packed.to(device) if pays(shared, unshared) else None
 
-    def _plan(
-        self, prompts: Tensor, needed: Tensor, numbers: Tensor, most: int, rows_each: int, size: int
-    ) -> list[list[int]]:
-        """Rows of each micro-batch of this rank, units of ``size`` rows; row r that is padding there is −1 − r."""
-        columns = [prompts.view(-1, size).amax(1), needed.view(-1, size).amax(1)]
+    def _plan(self, rows: Lengths, most: int, rows_each: int, size: int) -> tuple[list[list[int]], Lengths]:
+        """Rows of each micro-batch of this rank, units of ``size`` rows; row r that is padding there is −1 − r.
+
+        And their lengths on the CPU: one wait, not one a micro-batch.
+        """
+        columns = [lengths.view(-1, size).amax(1) for lengths in (rows.prompts, rows.completions)]
         if self.attention_length is not None:
-            columns += [needed.view(-1, size).sum(1), numbers[::size]]
+            columns += [rows.completions.view(-1, size).sum(1), rows.numbers[::size]]
         everyone = self.ranks.gathered(torch.stack(columns, dim=1)[None].contiguous()).cpu()
         sharing = None
         if self.attention_length is not None:
@@ -295,36 +298,28 @@ class PlannedCut:
             sharing=sharing,
         )
         mine = plan[self.ranks.index if len(plan) > 1 else 0]
-        return [[row for unit in units for row in _rows_of(unit, size)] for units in mine]
+        cut = [[row for unit in units for row in _rows_of(unit, size)] for units in mine]
+        return cut, Lengths(*(each.cpu() for each in rows))
 
-    def _microbatch(
-        self,
-        whole: Batch,
-        rows: list[int],
-        prompts: Tensor,
-        needed: Tensor,
-        numbers: Tensor,
-        rows_each: int,
-    ) -> Batch:
+    def _microbatch(self, whole: Batch, rows: list[int], lengths: Lengths, rows_each: int) -> Batch:
         """The chosen rows, trimmed."""
         given = torch.tensor(rows)
         padding, given = given < 0, given.maximum(-1 - given)
-        lengths = [values[given].masked_fill(padding, 1) for values in (prompts, needed)]
+        own = lengths.of(given)
         chosen = given.to(whole["completion_ids"].device, non_blocking=True)
         batch = chosen_rows(whole, chosen)
-        before = self._width(lengths[0], whole["prompt_mask"])
-        after = self._width(lengths[1], whole["completion_mask"])
+        before = self._width(own.prompts.masked_fill(padding, 1), whole["prompt_mask"])
+        after = self._width(own.completions.masked_fill(padding, 1), whole["completion_mask"])
         for name, value in batch.items():
             if name in ("prompt_ids", "prompt_mask"):
                 batch[name] = value[:, -before:]
             elif isinstance(value, Tensor) and value.shape[1:] == whole["completion_mask"].shape[1:]:  # one a token
                 batch[name] = value[:, :after]
-        own = needed[given].masked_fill(padding, 0)  # of a row of padding no token has to be computed beside others
         if not padding.all():
-            packed = self._packing(numbers[given], lengths[0], own, before, after, chosen.device)
-            if packed is not None:
+            own = own._replace(completions=own.completions.masked_fill(padding, 0))  # nothing beside others' tokens
+            if (packed := self._packing(own, before, after, chosen.device)) is not None:
                 batch["packing"] = packed
-                within = torch.arange(after) < own[:, None]
+                within = torch.arange(after) < own.completions[:, None]
                 batch["completion_mask"] = batch["completion_mask"] * within.to(chosen.device, non_blocking=True)
         if padding.any():
             _make_padding(batch, padding.to(chosen.device, non_blocking=True))

@@ -132,10 +132,7 @@ class Provenance:
     def check(self, trainer: Any, batch: Batch, metrics: dict[str, list[float]]) -> None:
         """Compare this rank's rollout batch with the turns that were noted, and add `SAMPLED` and `PLAIN` to it.
 
-        A collective where it is due.
-
-        Raises:
-            FaultError: on all ranks, with the first row that differs.
+        A collective where it is due; where a row differs all ranks raise a `FaultError`.
         """
         if not self._left:
             return
@@ -190,9 +187,6 @@ class Provenance:
     @contextmanager
     def of(self, trainer: Any, batch: Batch) -> Iterator[None]:
         """Inside, the loss of a micro-batch is computed: `watch` is called, of what any override makes of it too."""
-        if SAMPLED not in batch:
-            yield
-            return
         score = trainer._get_per_token_logps_and_entropies
 
         def watched(*positional: Any, **keywords: Any) -> Any:
@@ -200,9 +194,9 @@ class Provenance:
             self.watch(result[0])
             return result
 
-        current = batch, batch["advantages"], trainer.state.global_step > self._written_after
-        heard = temporarily(trainer, {"_get_per_token_logps_and_entropies": watched})
-        with temporarily(self, {"_current": current}), heard:
+        current = (batch, batch["advantages"], trainer.state.global_step > self._written_after)
+        heard = {"_get_per_token_logps_and_entropies": watched} if SAMPLED in batch else {}
+        with temporarily(self, {"_current": current if heard else None}), temporarily(trainer, heard):
             yield
 
     def watch(self, logps: Tensor) -> None:
@@ -274,10 +268,7 @@ class EngineCheck:
 
     After every sync of the weights 8 prompts of 16 random tokens are continued by 16 tokens, drawn as rollouts are but
     with a seed of their own, and scored by the trainer. The largest difference over all ranks is logged as
-    ``vllm/agreement_max``; above the bound every rank raises.
-
-    Args:
-        bound: the largest difference of a log-probability that is allowed; ``None`` = that of `BOUNDS`.
+    ``vllm/agreement_max``; above ``bound`` (``None`` = that of `BOUNDS`) every rank raises.
     """
 
     def __init__(self, setup: Setup, bound: float | None) -> None:
@@ -288,11 +279,7 @@ class EngineCheck:
     def __call__(
         self, engine: Any, model: Any, score: Callable[..., Any], step: int, metrics: dict[str, list[float]]
     ) -> None:
-        """Check that the engine has the weights of ``model``; a collective.
-
-        Args:
-            score: TRL's scoring of tokens.
-            step: optimizer steps made.
+        """Check by ``score``, TRL's, that the engine has the weights of ``model``; a collective.
 
         Raises:
             FaultError: with the usual causes; its code is ``engine-disagreement``.
@@ -329,9 +316,8 @@ class EngineCheck:
         prompts = plain[torch.randint(len(plain), (PROMPTS, PROMPT_TOKENS), generator=generator)].tolist()
         with _probing(engine, self.temperature):
             _, completions, logps, _ = engine.generate(prompts, images=None, num_generations=1)
-        length = min(map(len, completions))
-        ids = torch.tensor([[*prompt, *tokens[:length]] for prompt, tokens in zip(prompts, completions, strict=True)])
-        found = [[torch.nan if token[0] is None else token[0] for token in row[:length]] for row in logps]
+        ids = torch.tensor([[*prompt, *tokens] for prompt, tokens in zip(prompts, completions, strict=True)])
+        found = [[torch.nan if token[0] is None else token[0] for token in row] for row in logps]
         return ids.to(self.ranks.device), torch.tensor(found).to(self.ranks.device)
 
 

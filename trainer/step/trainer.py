@@ -26,7 +26,6 @@ from evenkeel.trainer.algorithms.strategies import KeepGroups, Strategies, build
 from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
-from evenkeel.trainer.evaluation.result import EvaluationResult
 from evenkeel.trainer.step import checkpoint, choices, compatibility, generation
 from evenkeel.trainer.step.advantages import Advantages, Judging
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint, LogState, optimizer_settings, set_optimizer
@@ -42,7 +41,7 @@ from evenkeel.trainer.step.packing import attention_length, unshareable
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Generations, Prompts
 from evenkeel.trainer.step.provenance import EngineCheck, Provenance, compute_dtype
-from evenkeel.trainer.step.records import Recorder, samples
+from evenkeel.trainer.step.records import Recorder
 from evenkeel.trainer.step.rollout import EpochSampler, Lag, PendingRollout, Request, Rollout, RolloutBatch, RunOrder
 from evenkeel.trainer.step.scoring import Scoring
 from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, random_streams_kept, temporarily
@@ -571,17 +570,6 @@ class RLVRTrainer(GRPOTrainer):
         self._tr_loss = torch.tensor(logged.loss, device=self._tr_loss.device)
         self._total_loss_scalar = logged.total_loss
         self._globalstep_last_logged = logged.last_logged
-
-    # 7. What callers read
-
-    @property
-    def newest_evaluations(self) -> list[EvaluationResult]:
-        """The results of the newest `evaluate` with decodings, one for each set."""
-        return self.parts.held_out.newest
-
-    def newest_samples(self, number: int) -> list[dict[str, Any]]:
-        """Up to ``number`` completions of the newest rollout batch, evenly spread, each as column → value."""
-        return samples(self._logs, number)
 
 
 class EndOfStep(TrainerCallback):

@@ -118,6 +118,6 @@ def test_evaluations_share_their_noise(tiny_model: Path, tmp_path: Path):
         for stream in (0, 5):
             torch.manual_seed(stream)
             made.evaluate(Dataset.from_list(PROMPTS))
-            (found,) = made.newest_evaluations
+            (found,) = made.parts.held_out.newest
             answered.append(sorted((record["item"], record["completion"]) for record in found.records))
     assert answered[0] == answered[1] == answered[2] == answered[3]

@@ -14,6 +14,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.generation import compact_generation
 from evenkeel.trainer.step.options import Speed
+from evenkeel.trainer.step.records import samples
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
 
 COMPACT = {"generation": "compact"}
@@ -73,7 +74,7 @@ def test_training_and_evaluation_are_the_same(tiny_model: Path, tmp_path: Path):
         settings = {"strategies": strategies, "peft_config": peft, "max_completion_length": 24, "max_steps": 1}
         run = ours(tiny_model, tmp_path / name, **settings)
         torch.manual_seed(0)
-        runs.append((run, [row["completion"] for row in run.newest_samples(8)], run._generate(["a b"] * 6)[1]))
+        runs.append((run, [row["completion"] for row in samples(run._logs, 8)], run._generate(["a b"] * 6)[1]))
     assert max_difference(runs[0][0], runs[1][0]) < 1e-6
     assert runs[0][1:] == runs[1][1:]
 

@@ -104,7 +104,7 @@ def scripted(
 
 def scored(trainer: Scripted) -> list[dict[str, Any]]:
     trainer.evaluate()
-    (result,) = trainer.newest_evaluations
+    (result,) = trainer.parts.held_out.newest
     return sorted(result.records, key=lambda record: record["item"])
 
 

@@ -61,7 +61,7 @@ def evaluator(model: Path, folder: Path, wanted: list[Decoding], seed: int = 5, 
 def test_every_row_is_answered_as_often_as_asked_and_counted_once(tiny_model: Path, tmp_path: Path):
     trainer = evaluator(tiny_model, tmp_path, decodings(3, None, True))
     metrics = trainer.evaluate()
-    (result,) = trainer.newest_evaluations
+    (result,) = trainer.parts.held_out.newest
     sampled = Counter(record["item"] for record in result.records if not record["greedy"])
     assert sampled == dict.fromkeys(range(11), 3)
     assert sorted(record["item"] for record in result.records if record["greedy"]) == list(range(11))
@@ -87,7 +87,7 @@ def test_a_temperature_near_0_is_greedy_and_the_next_training_batch_is_sampled_a
     before = trainer.generation_config, trainer.generation_kwargs
     trainer.evaluate()
     assert (trainer.generation_config, trainer.generation_kwargs) == before
-    (result,) = trainer.newest_evaluations
+    (result,) = trainer.parts.held_out.newest
     greedy = {record["item"]: record["completion"] for record in result.records if record["greedy"]}
     assert [record["completion"] for record in result.records] == [greedy[r["item"]] for r in result.records]
     tokenizer, model = trainer.processing_class, trainer.model

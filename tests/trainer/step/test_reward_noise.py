@@ -75,7 +75,7 @@ def test_an_inverted_reward_is_told_to_estimators_and_the_truth_is_logged(tiny_m
     told = [rewards.mean().item() for rewards, _ in SEEN]
     assert logged(trainer, "verifier/accuracy") == pytest.approx([1 - each for each in told])
     trainer.evaluate()
-    (result,) = trainer.newest_evaluations
+    (result,) = trainer.parts.held_out.newest
     assert all(record["correct"] == record["completion"][:1].isdigit() for record in result.records)
     assert all(record["reward"] == float(record["correct"]) for record in result.records)
 
