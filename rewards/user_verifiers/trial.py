@@ -27,15 +27,13 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
         references: the rows' references; at most eight of them, spread over all, are used.
     """
     rows = range(0, len(references), max(1, -(-len(references) // MOST_ROWS)))
-    chosen = [(title, text, row) for row in rows for title, text in _texts(references[row])]
-    verdicts = verifier.judge_all([text for _, text, _ in chosen], [references[row] for *_, row in chosen])
-    scored = {row for (*_, row), verdict in zip(chosen, verdicts, strict=True) if verdict.score is not None}
+    chosen = [(text, row) for row in rows for text in _texts(references[row])]
+    verdicts = verifier.judge_all([text for text, _ in chosen], [references[row] for _, row in chosen])
+    scored = {row for (_, row), verdict in zip(chosen, verdicts, strict=True) if verdict.score is not None}
     name = name_of(verifier.verifier)
-    for (title, _, row), verdict in zip(chosen, verdicts, strict=True):
+    for (text, row), verdict in zip(chosen, verdicts, strict=True):
         if problem := _problem(verdict, row in scored):
-            return (
-                f"verifier {name}, tried on {title} and the reference of row {row}, {references[row]!r:.80}: {problem}"
-            )
+            return f"verifier {name}, tried on {text!r:.60} and reference {row}, {references[row]!r:.80}: {problem}"
     if chosen and not scored:
         return f"verifier {name} scores none of {len(chosen)} trials: {verdicts[0].reason:.200}"
     full = verifier.full_score
@@ -44,14 +42,9 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     return ""
 
 
-def _texts(reference: Any) -> list[tuple[str, str]]:
+def _texts(reference: Any) -> list[str]:
     holds = f"<think>Let me see.</think> \\boxed{{{reference!s:.2000}}} <answer>{reference!s:.2000}</answer>"
-    return [
-        ("an empty completion", ""),
-        ("a foreign completion", FOREIGN),
-        ("a long completion", LONG),
-        ("a completion that holds the reference", f"{holds} {reference!s:.2000}"),
-    ]
+    return ["", FOREIGN, LONG, f"{holds} {reference!s:.2000}"]
 
 
 def _problem(verdict: Verdict, others_are_scored: bool) -> str:

@@ -90,30 +90,34 @@ def tried(strategy: Strategy) -> Strategy:
         _check_repeats(strategy, part, result, partial(_checked, signals=signals))
         if strategy.kind == ADVANTAGE:
             token_level = token_level or result.dim() == 2
-            if not strategy.traits.depends_on_other_groups:
-                _check_groups_apart(strategy, signals, result)
+            if not (strategy.traits.depends_on_other_groups or _same_in_parts(strategy, signals, GROUP_SIZE)):
+                raise PartError(
+                    f"{strategy.kind} {strategy.name!r} changes with another prompt's responses. A group's rows are "
+                    "adjacent: write view(-1, group_size), or declare @traits(depends_on_other_groups=True)."
+                )
         elif strategy.kind == TOKEN_WEIGHT:
-            cut = cut or not _same_in_parts(_untouched(strategy), signals, 2 * GROUP_SIZE)
+            cut = cut or not _same_in_parts(strategy, signals, 2 * GROUP_SIZE)
     return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
 
 
 def separable(strategy: Strategy, rows: int) -> bool:
-    """Whether a token weight or coefficient gives to each ``rows`` rows (1, or a whole group) alone the same."""
-    return all(_same_in_parts(_untouched(strategy), signals, rows) for signals in _examples(strategy))
+    """Whether a strategy gives to each ``rows`` rows (1, or a whole group) alone the same."""
+    return all(_same_in_parts(strategy, signals, rows) for signals in _examples(strategy))
 
 
 def _same_in_parts(strategy: Strategy, signals: dict[str, Any], rows: int) -> bool:
-    whole, mask = _called(strategy, signals).expand(signals["mask"].shape), signals["mask"]
+    def result(of: dict[str, Any]) -> Tensor:
+        found = _checked(_untouched(strategy), of)
+        return (found if found.dim() == 2 else found[:, None]) * of["mask"]
 
     def part(value: Any, start: int) -> Any:
-        if not isinstance(value, Tensor) or value.dim() == 0 or len(value) != len(mask):
-            return value
-        return value[start : start + rows]
+        of_rows = isinstance(value, Tensor) and value.dim() > 0 and len(value) == len(whole)
+        return value[start : start + rows] if of_rows else value
 
-    same = True
-    for start in range(0, len(mask), rows):
-        alone = _called(strategy, {name: part(value, start) for name, value in signals.items()})
-        same = same and torch.allclose(alone * part(mask, start), part(whole * mask, start))
+    whole, same = result(signals), True
+    for start in range(0, len(whole), rows):
+        alone = result({name: part(value, start) for name, value in signals.items()})
+        same = same and torch.allclose(alone, part(whole, start), 1e-5, 1e-6, equal_nan=True)
     return same
 
 
@@ -236,21 +240,3 @@ def _restored(strategy: Strategy, used: Strategy) -> Strategy:
         buffer.seek(0)
         restored.function.load_state_dict(torch.load(buffer, weights_only=True))  # type: ignore[attr-defined]
     return restored
-
-
-def _check_groups_apart(strategy: Strategy, signals: dict[str, Any], result: Tensor) -> None:
-    """Refuse an estimator whose advantages of a group change when another group holds something else."""
-    count = len(signals["rewards"])
-    rows = [name for name, value in signals.items() if isinstance(value, Tensor) and len(value) == count]
-    for start in range(0, count, GROUP_SIZE):
-        group, others = slice(start, start + GROUP_SIZE), torch.ones(count, dtype=torch.bool)
-        others[group] = False
-        changed = signals | {name: signals[name].clone() for name in rows}
-        for name in rows:
-            changed[name][group] = signals[name].roll(GROUP_SIZE, 0)[group]
-        found = _checked(_untouched(strategy), changed)
-        if found.shape != result.shape or not torch.allclose(found[others], result[others], 1e-5, 1e-6, equal_nan=True):
-            raise PartError(
-                f"{strategy.kind} {strategy.name!r} changes with another prompt's responses. A group's rows are "
-                "adjacent: write view(-1, group_size), or declare @traits(depends_on_other_groups=True)."
-            )
