@@ -167,17 +167,6 @@ def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: P
             assert mine.get(name, 0.0) == pytest.approx(trls.get(name, 0.0), rel=1e-3, abs=1e-5)
 
 
-def test_means_over_tokens_are_over_all_tokens_where_no_row_is_left_out(tiny_model, tmp_path: Path):
-    settings: dict[str, Any] = {"beta": 0.04, "num_iterations": 2, "max_steps": 2, "max_completion_length": 24}
-    one, several = ({"per_device_train_batch_size": 16 // n, "gradient_accumulation_steps": n} for n in (1, 4))
-    whole = ours(tiny_model, tmp_path / "whole", **one, **settings).state.log_history
-    planned = {"microbatches": "planned"}
-    cut = ours(tiny_model, tmp_path / "cut", strategies=planned, **several, **settings).state.log_history
-    for mine, trls in zip(cut[:2], whole[:2], strict=True):
-        for name in ("entropy", "kl", "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"):
-            assert mine[name] == pytest.approx(trls[name], rel=1e-3, abs=1e-5)
-
-
 CLIP_SHARES = [f"clip_ratio/{name}" for name in ("low_mean", "high_mean", "region_mean")]
 
 
@@ -187,20 +176,33 @@ def sometimes_dead(completions: list[Any], **_: Any) -> list[float]:
     return [0.5 if row // 4 % 2 else reward for row, reward in enumerate(rewards)]
 
 
-@pytest.mark.parametrize("settings", [{}, {"importance_sampling_level": "sequence"}], ids=["token", "sequence"])
-def test_clip_shares_are_trls_over_all_rows_also_those_left_out(tiny_model, tmp_path: Path, settings):
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({}, CLIP_SHARES),
+        ({"importance_sampling_level": "sequence"}, CLIP_SHARES),
+        ({"beta": 0.04}, ["entropy", "kl", *CLIP_SHARES]),  # no row is left out
+    ],
+    ids=["token", "sequence", "reference"],
+)
+def test_means_are_trls_over_all_rows_also_those_left_out(tiny_model, tmp_path: Path, settings, names):
     settings = {"num_iterations": 3, "max_steps": 3, "max_completion_length": 24, "epsilon": 0.05, **settings}
-    one, several = ({"per_device_train_batch_size": 16 // n, "gradient_accumulation_steps": n} for n in (1, 4))
-    runs = {}
-    for name, cut in {"whole": one, "cut": several}.items():
-        strategies = {} if name == "whole" else {"microbatches": "planned"}
-        runs[name] = ours(
-            tiny_model, tmp_path / name, strategies=strategies, reward=sometimes_dead, **cut, **settings
+    whole, planned = (
+        ours(
+            tiny_model,
+            tmp_path / cut,
+            strategies={"microbatches": cut},
+            reward=sometimes_dead,
+            per_device_train_batch_size=16 // number,
+            gradient_accumulation_steps=number,
+            **settings,
         ).state.log_history[:3]
-    assert max(entry["clip_ratio/high_mean"] for entry in runs["whole"]) > 0.01
-    for planned, stock in zip(runs["cut"], runs["whole"], strict=True):
-        for name in CLIP_SHARES:
-            assert planned[name] == pytest.approx(stock[name], rel=1e-3, abs=1e-5)
+        for cut, number in (("trl", 1), ("planned", 4))
+    )
+    assert max(entry["clip_ratio/high_mean"] for entry in whole) > 0.01
+    for mine, trls in zip(planned, whole, strict=True):
+        for name in names:
+            assert mine[name] == pytest.approx(trls[name], rel=1e-3, abs=1e-5)
 
 
 def test_a_wrong_plan_falls_back_to_trl(tiny_model, tmp_path: Path, monkeypatch):

@@ -16,10 +16,7 @@ from trl import GRPOConfig
 from evenkeel.trainer.evaluation import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.step.evaluation import HeldOut
-from evenkeel.trainer.step.microbatches import Microbatches
 from evenkeel.trainer.step.options import Evaluation
-from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.scoring import Scoring
 from evenkeel.trainer.step.setup import Ranks
 from tests.trainer.step.setups import setup_of
 
@@ -40,32 +37,6 @@ def test_ranks():
     assert ranks.own_share([0, 1, 2, 3, 4, 5]) == [3, 4, 5]
     everyone = torch.arange(12).view(4, 3)
     assert ranks.own_rows(everyone, torch.zeros(2, 2)).tolist() == [[6, 7], [9, 10]]  # rows 2 and 3, two tokens
-
-
-def test_scoring_skips_the_old_policy_and_asks_for_the_reference(tmp_path: Path):
-    """Of two calls in a rollout batch the first is π_old, which is not made; both were TRL's to ask for."""
-    setup = setup_of(config(tmp_path, beta=0.1, num_iterations=2), None, "skip_old_logps")
-    scoring = Scoring(setup, Microbatches(setup, Counter()), Phases())
-    ids, asked = torch.tensor([[2, 3, 4]]), []
-
-    def score(model: Any, *_: Any, **__: Any) -> Any:
-        asked.append(model)
-        return torch.full((1, 2), -0.5), None, None
-
-    with scoring.rollout():
-        old = scoring(score, "policy", ids, torch.ones_like(ids), 2, is_training=True)[0]
-        reference = scoring(score, "reference", ids, torch.ones_like(ids), 2, is_training=True)[0]
-    assert asked == ["reference"]
-    assert old.isnan().all()
-    assert old.shape == (1, 2)
-    assert reference.tolist() == [[-0.5, -0.5]]
-    batch = {"old_per_token_logps": old, "importance_sampling_ratio": old.exp()}
-    names = [f"sampling/importance_sampling_ratio/{each}" for each in ("mean", "min", "max")]
-    names += [f"sampling/sampling_logp_difference/{each}" for each in ("mean", "max")]
-    metrics = {name: [torch.nan] for name in names} | {names[0]: [1.0, torch.nan]}
-    scoring.complete(batch, metrics, lambda _: {})
-    assert batch == {}
-    assert metrics == {names[0]: [1.0]}  # that of an earlier rollout batch stays
 
 
 def test_held_out(tmp_path: Path):

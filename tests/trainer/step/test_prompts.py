@@ -138,14 +138,6 @@ def test_lengths_are_logged_of_what_is_trained_and_verifiers_of_all_that_was_sco
     assert metrics["verifier/live"] == [pytest.approx(metrics["prompt_sampler/frac_live"][0])]
     assert metrics["verifier/live"][0] < 1
 
-    def all_live(completions: list[str], **_: Any) -> list[float]:
-        return [float(row % 2) for row in range(len(completions))]
-
-    rounds.clear()
-    trainer = trainer_of(tiny_model, tmp_path, "dynamic", all_live, **settings)
-    rolled_out(trainer)
-    assert {name: trainer._metrics["train"][name] for name in rounds[0]} == {n: [v] for n, v in rounds[0].items()}
-
 
 def test_a_sampler_learns_what_was_solved(tiny_model, tmp_path: Path):
     trainer = trainer_of(tiny_model, tmp_path, {"name": "difficulty", "newest": 1.0}, max_steps=3)

@@ -16,6 +16,16 @@ TEACHER = {"template": "{reference} {prompt} {reference}"}
 TEMPERATURE = 0.7
 
 
+@torch.no_grad()
+def logps_after(trainer: Any, text: str, ids: torch.Tensor) -> torch.Tensor:
+    """log π of the tokens ``ids`` as an answer to ``text``."""
+    prompt = trainer._tokenizer.apply_chat_template(
+        [{"role": "user", "content": text}], add_generation_prompt=True, return_dict=True
+    )["input_ids"]
+    logits = trainer.model(torch.tensor([prompt + ids.tolist()])).logits[0, len(prompt) - 1 : -1] / TEMPERATURE
+    return logits.log_softmax(-1).gather(1, ids[:, None])[:, 0]
+
+
 class Watching(RLVRTrainer):
     """Keeps the signal of each batch as it is written and as it is trained, and what the policy says by itself."""
 
@@ -31,22 +41,14 @@ class Watching(RLVRTrainer):
             teacher, mask = signals["teacher_logps"], signals["mask"]
             own = torch.zeros_like(teacher)
             for row, (shown, ids) in enumerate(zip(rollout.rows, rollout.batch["completion_ids"], strict=True)):
-                own[row] = self.by_hand(shown, ids)
+                text = f"{shown['reference']} {shown['prompt'][0]['content']} {shown['reference']}"
+                own[row] = logps_after(self, text, ids)
             torch.testing.assert_close(teacher * mask, own * mask, rtol=1e-4, atol=1e-5)
             assert (teacher - signals["old_logps"])[mask.bool()].abs().mean() > 1e-3  # the answer makes a difference
             self.written.append((teacher * mask).sum(1).sort().values)
             return estimate(rollout, signals, logs)
 
         self.parts.advantages.write_advantages = seen
-
-    @torch.no_grad()
-    def by_hand(self, row: dict[str, Any], ids: torch.Tensor) -> torch.Tensor:
-        text = f"{row['reference']} {row['prompt'][0]['content']} {row['reference']}"
-        prompt = self._tokenizer.apply_chat_template(
-            [{"role": "user", "content": text}], add_generation_prompt=True, return_dict=True
-        )["input_ids"]
-        logits = self.model(torch.tensor([prompt + ids.tolist()])).logits[0, len(prompt) - 1 : -1] / TEMPERATURE
-        return logits.log_softmax(-1).gather(1, ids[:, None])[:, 0]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,9 @@ class Contrasting(RLVRTrainer):
             texts = self.processing_class.batch_decode(rollout.batch["completion_ids"], skip_special_tokens=True)
             seed = rollout.position.seed(self.args.seed)
             for row, siblings in enumerate(contrasted_siblings(signals["correct"], 4, 2, seed).tolist()):
-                right, *wrong = [self.behind(rollout, row, texts[each]) for each in siblings if each >= 0] or [None]
+                shown = [texts[each] for each in siblings if each >= 0]
+                asked, ids = rollout.rows[row]["prompt"][0]["content"], rollout.batch["completion_ids"][row]
+                right, *wrong = [logps_after(self, f"{each} {asked}", ids) for each in shown] or [None]
                 own = torch.zeros_like(found[row])
                 if right is not None:
                     own = right - torch.stack(wrong).exp().mean(0).log()
@@ -98,16 +102,6 @@ class Contrasting(RLVRTrainer):
             return estimate(rollout, signals, logs)
 
         self.parts.advantages.write_advantages = seen
-
-    @torch.no_grad()
-    def behind(self, rollout: Any, row: int, response: str) -> torch.Tensor:
-        text = f"{response} {rollout.rows[row]['prompt'][0]['content']}"
-        prompt = self._tokenizer.apply_chat_template(
-            [{"role": "user", "content": text}], add_generation_prompt=True, return_dict=True
-        )["input_ids"]
-        ids = rollout.batch["completion_ids"][row]
-        logits = self.model(torch.tensor([prompt + ids.tolist()])).logits[0, len(prompt) - 1 : -1] / TEMPERATURE
-        return logits.log_softmax(-1).gather(1, ids[:, None])[:, 0]
 
 
 def digits_with_verdicts(completions: list[Any], log_extra: Any, **_: Any) -> list[float]:
