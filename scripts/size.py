@@ -51,7 +51,6 @@ CHECKING = (
     "trainer/step/provenance.py",
     "trainer/algorithms/results.py",
     "trainer/algorithms/trial.py",
-    "trainer/lab/sweeps/consistency.py",
     "rewards/bench/",
     "rewards/references.py",
     "rewards/user_verifiers/trial.py",

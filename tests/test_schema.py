@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from evenkeel.trainer.command.schema import SCHEMAS, main
 from evenkeel.trainer.lab.claims.certificate import SUFFIX
-from evenkeel.trainer.lab.sweeps.consistency import RESERVED_KEYS
+from evenkeel.trainer.lab.sweeps.schema import RESERVED_KEYS
 from evenkeel.trainer.run.config.layers import overridden
 from evenkeel.trainer.run.config.yaml_document import read_file, read_value
 from tests.paths import ROOT

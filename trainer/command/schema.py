@@ -47,8 +47,7 @@ def run_schema() -> Schema:
 
 def sweep_schema() -> Schema:
     """Of sweep files; settings of a run are dotted keys in them."""
-    from evenkeel.trainer.lab.sweeps.consistency import RESERVED_KEYS
-    from evenkeel.trainer.lab.sweeps.schema import Sweep
+    from evenkeel.trainer.lab.sweeps.schema import RESERVED_KEYS, Sweep
 
     run = _run_definitions()
     settings, free = {}, []

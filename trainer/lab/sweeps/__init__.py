@@ -1,7 +1,6 @@
 """Many runs from one YAML file: variants × grid × seeds, each an ordinary launch of the training script.
 
 schema, loading    the file and what is wrong with it
-consistency        what is wrong between its parts
 cells              the file unfolded
 plans, fairness    what each cell will spend, made equal; differences that would spoil the comparison refused
 queues, attempt    where attempts run, and what the process does that runs one

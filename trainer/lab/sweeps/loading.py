@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evenkeel.errors import COMMAND_LINE, Origin, Problem, Refusal
+from evenkeel.errors import COMMAND_LINE, Problem, Refusal
 from evenkeel.trainer.lab.sweeps.cells import Cell
-from evenkeel.trainer.lab.sweeps.consistency import inconsistencies
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.branch import checkpoint_at
 from evenkeel.trainer.run.config.layers import extended
@@ -52,23 +51,17 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
     except ValidationError as error:
         of_parents = ("config", "seeds") if "from" in data else ()
         problems += [found for found in problems_of(error, tree, Sweep) if found.key not in of_parents]
-    else:
-        problems += [replace(found, origin=_origin(tree, found.path)) for found in inconsistencies(sweep)]
     if problems:
         raise Refusal(problems=sorted(problems, key=lambda problem: (problem.origin and problem.origin.line) or 0))
     return sweep, tree
-
-
-def _origin(tree: Node, path: Sequence[str | int]) -> Origin:
-    node = tree.at(path)
-    return tree.origin if node is None else node.origin
 
 
 def _from_parents(data: dict[str, Any], tree: Node) -> list[Problem]:
     """What is wrong with the runs that the cells begin in; their file and their seeds stand in ``data`` afterwards."""
 
     def refused(key: str, code: str, what: str, instead: str) -> list[Problem]:
-        return [Problem((key,), what, instead, _origin(tree, [key]), code=code)]
+        node = tree.child(key) or tree
+        return [Problem((key,), what, instead, node.origin, code=code)]
 
     for key in ("config", "seeds"):
         if key in data:

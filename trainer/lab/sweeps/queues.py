@@ -38,12 +38,14 @@ class Queue(Protocol):
 
     def adopt(self, entry: dict[str, Any]) -> None:
         """Count an attempt that an earlier sweep process has started."""
+        return
 
     def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
         """Whether nothing of the attempt runs or waits any more."""
 
     def release(self, entry: dict[str, Any]) -> None:
         """Take back what an attempt that is over had been given."""
+        return
 
     def stop(self, entry: dict[str, Any], directory: CellDirectory) -> None:
         """Ask an attempt to save a checkpoint and end."""

@@ -1,10 +1,21 @@
-"""The YAML file of a sweep as frozen, strict models, each value by itself; combinations: `consistency`."""
+"""The YAML file of a sweep as frozen, strict models, and what is wrong between parts each of which is right."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic_core import InitErrorDetails
 
+from evenkeel.trainer.run.config.problems import problem, raise_all
 from evenkeel.trainer.run.config.section import Count, LocalPath, Name, Section, Text
+
+RESERVED_KEYS = {
+    "name": "A cell is named by its variant and seed.",
+    "output_dir": "Every cell has a directory of its own under the sweep's `output_dir:`.",
+    "seed": "Write the seeds of all variants under `seeds:`.",
+    "branch_of": "Write the checkpoints under `from:`.",
+}
+GPUS = "CUDA_VISIBLE_DEVICES"
 
 
 def _listed(given: Any) -> Any:
@@ -105,3 +116,45 @@ class Sweep(Section):
     """How often a failed cell is run again; one that was refused (exit status 2) is not."""
     unfair: list[Text] = Field(default_factory=list)
     """Settings in which variants may differ although that makes them hard to compare."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        raise_all(_inconsistencies(self))
+        return self
+
+
+def _inconsistencies(sweep: Sweep) -> Iterator[InitErrorDetails]:
+    if sweep.baseline not in sweep.variants:
+        what = f"is {sweep.baseline!r}, which is none of the variants."
+        yield problem("unknown-baseline", what, f"Write one of {', '.join(sweep.variants)}.", ("baseline",))
+    for name in sweep.variants:
+        if "," in name or "=" in name:
+            what = "holds a comma or an equals sign."
+            yield problem("name-of-variant", what, "Join words with _ or -.", ("variants", name))
+    tuned = {} if sweep.tune is None else sweep.tune.grid
+    places = [("variants", name, key) for name, changes in sweep.variants.items() for key in changes]
+    for place in (*places, *(("grid", key) for key in sweep.grid), *(("tune", "grid", key) for key in tuned)):
+        if place[-1] in RESERVED_KEYS:
+            yield problem("decided-by-sweep", "is the sweep's to say.", RESERVED_KEYS[place[-1]], place)
+    for place in places:
+        if place[-1] in {**sweep.grid, **tuned}:
+            what = "is also in the grid, which would replace it."
+            yield problem("also-in-grid", what, "Write it in one of the two places.", place)
+    if sweep.tune is not None:
+        yield from _of_tuning(sweep, sweep.tune)
+    if GPUS in sweep.environment and isinstance(sweep.executor, LocalExecution):
+        what, instead = "is set for every cell by the sweep.", f"Start the sweep with it: {GPUS}=… evenkeel sweep run …"
+        yield problem("decided-by-sweep", what, instead, ("environment", GPUS))
+
+
+def _of_tuning(sweep: Sweep, tune: Tuning) -> Iterator[InitErrorDetails]:
+    if shared := [seed for seed in tune.seeds if seed in sweep.seeds]:
+        what = f"holds {', '.join(map(str, shared))}, on which the verdict rests too."
+        yield problem("confirmed-on-tuning-seeds", what, "Write seeds that are not under `seeds:`.", ("tune", "seeds"))
+    if sweep.grid:
+        what = "cannot be combined with `tune:`."
+        yield problem("grid-and-tune", what, "Write its keys under `tune: {grid: …}`.", ("grid",))
+    for key in tune.held_out:
+        if not key.startswith("data.test."):
+            what = "is not a setting of the held-out rows."
+            yield problem("not-held-out-rows", what, "Write settings below data.test.", ("tune", "held_out", key))
