@@ -67,8 +67,6 @@ def _loaded(named: str) -> Callable[..., Any]:
         verifier = build_verifier(BUILT_IN[named][0] if named in BUILT_IN else named)
         return RewardFunction(verifier, named)
     found = VERIFIER_KIND.find(named).target
-    if not callable(found):
-        raise TypeError(f"{named} is of type {type(found).__name__}, which cannot be called")
     is_ours = isinstance(found, Verifier) or (inspect.isclass(found) and issubclass(found, Verifier))
     if is_ours or list(inspect.signature(found).parameters)[:2] == ["completion", "reference"]:
         function = RewardFunction(build_verifier(found), named.rpartition(":")[2])

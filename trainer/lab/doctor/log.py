@@ -55,23 +55,15 @@ class Log:
 
     def __init__(self) -> None:
         self.values: dict[str, list[float]] = defaultdict(list)
-        self.step = 0
-        self._steps: dict[str, list[int]] = defaultdict(list)
 
-    def add(self, step: int, line: Mapping[str, Any]) -> None:
-        """Add one line of the log; a step that was logged before is trained again: what followed it is dropped."""
-        if step < self.step:
-            for name, steps in self._steps.items():
-                kept = sum(earlier < step for earlier in steps)
-                del steps[kept:], self.values[name][kept:]
-        self.step = step
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Add one line of the log."""
         found = {name: next((line[key] for key in keys if key in line), None) for name, keys in NAMES.items()}
         numbers = {name: number(value) for name, value in found.items()}
         numbers["held_out"] = _held_out(line)
         for name, value in numbers.items():
             if value is not None and (math.isfinite(value) or name in _MAY_BE_INFINITE):
                 self.values[name].append(value)
-                self._steps[name].append(step)
 
     def first(self, name: str, lines: int) -> list[float]:
         """The first numbers of a metric; empty where there are fewer than ``lines``."""

@@ -65,7 +65,7 @@ class Examination:
 
     def add(self, step: int, line: Mapping[str, Any]) -> list[Observation]:
         """Add a line; returns what is found for the first time."""
-        self.log.add(step, line)
+        self.log.add(line)
         found = {rule: text for rule in SYMPTOMS if (text := rule.found(self.log)) is not None}
         before = {*self.findings}
         for rule, text in found.items():

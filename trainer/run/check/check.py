@@ -187,9 +187,7 @@ def _checked(context: CheckContext, device_bytes: int | None) -> Checked:
         if size is not None:
             device = device_memory(context) if device_bytes is None else device_bytes
             result.memory = memory_estimates(context, size, device)
-            context.add(*memory_problems(result.memory, device))
-            if result.plan is not None:
-                context.add(*disk_problems(context, size, result.plan.checkpoints))
+            context.add(*memory_problems(result.memory, device), *disk_problems(context, size))
     result.problems = _sorted(context.problems)
     return result
 

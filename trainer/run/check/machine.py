@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
-from evenkeel.errors import Problem, Severity
+from evenkeel.errors import Problem
 from evenkeel.trainer.run.check.context import CheckContext
 from evenkeel.trainer.run.check.memory import GIB, MemoryEstimate, ModelSize, Sharding, Training, memory_per_device
 
@@ -23,15 +23,14 @@ def machine_problems(context: CheckContext) -> Iterator[Problem]:
         yield Problem(("trl", "use_vllm"), "is true, and vLLM is not here.", "Install the extra vllm.", code="no-vllm")
 
 
-def disk_problems(context: CheckContext, size: ModelSize, kept: int) -> Iterator[Problem]:
-    """No room for the ``kept`` checkpoints: the weights as they are stored, and two values of Adam's."""
+def disk_problems(context: CheckContext, size: ModelSize) -> Iterator[Problem]:
+    """No room for a checkpoint: the weights as they are stored, and two values of Adam's."""
     wanted = Path(context.config.output_dir).absolute()
     above = next(path for path in (wanted, *wanted.parents) if path.exists())
     one, free = 3 * size.trained * _weight_bytes(context), shutil.disk_usage(above).free
-    if one * (kept + (one <= free)) > free:
-        grave: Severity = "error" if kept and one > free else "warning"
-        what = f"has {in_gib(free)} free for {kept} checkpoints of {in_gib(one)}."
-        yield Problem(("output_dir",), what, "Write trl.save_total_limit.", code="disk-too-small", severity=grave)
+    if one > free and context.argument("save_strategy") != "no":
+        what = f"has {in_gib(free)} free, and a checkpoint takes {in_gib(one)}."
+        yield Problem(("output_dir",), what, code="disk-too-small")
 
 
 def memory_problems(estimates: Mapping[Sharding, MemoryEstimate], device_bytes: int | None) -> Iterator[Problem]:

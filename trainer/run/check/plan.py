@@ -11,8 +11,7 @@ from evenkeel.trainer.run.check.context import CheckContext
 class Plan:
     """A run in numbers. Tokens are bounds: completions may end before ``max_completion_length``.
 
-    ``tokens_trained`` counts a token once for every pass over it: Lopti's two passes double it. What a prompt sampler
-    generates again is not counted.
+    ``passes`` over each token: Lopti doubles them. What a prompt sampler generates again is not counted.
     """
 
     processes: int
@@ -27,10 +26,8 @@ class Plan:
     completions: int
     tokens_generated: int
     passes: int
-    tokens_trained: int
     evaluations: int
     completions_per_evaluation: int
-    checkpoints: int
 
 
 def plan_of(context: CheckContext) -> Plan:
@@ -42,7 +39,6 @@ def plan_of(context: CheckContext) -> Plan:
         steps = math.ceil(context.argument("num_train_epochs") * (rows // batch.prompts_per_rollout) * of_rollout)
     rollouts = math.ceil(steps / of_rollout)
     completions = rollouts * batch.sequences_per_rollout
-    tokens = completions * context.argument("max_completion_length")
     held_out = sum(len(each) for part, each in context.rows.items() if part != "train")
     evaluation = context.config.evaluation
     between = (steps - 1) // evaluation.every_steps if evaluation.every_steps else 0
@@ -57,20 +53,11 @@ def plan_of(context: CheckContext) -> Plan:
         optimizer_steps=steps,
         epochs=rollouts * batch.prompts_per_rollout / rows,
         completions=completions,
-        tokens_generated=tokens,
+        tokens_generated=completions * context.argument("max_completion_length"),
         passes=batch.num_iterations * passes,
-        tokens_trained=tokens * batch.num_iterations * passes,
         evaluations=evaluation.before + between + 1 if held_out else 0,
         completions_per_evaluation=held_out * sum(decoding.samples for decoding in evaluation.decodings),
-        checkpoints=_checkpoints(context, steps),
     )
-
-
-def _checkpoints(context: CheckContext, steps: int) -> int:
-    strategy, every = context.argument("save_strategy"), context.argument("save_steps")
-    if strategy != "steps" or every < 1:
-        return 0 if strategy == "no" else 1
-    return min(math.ceil(steps / every), context.argument("save_total_limit") or steps)
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
@@ -81,7 +68,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         f"from {plan.rows:,} rows ({plan.epochs:.2g} epochs). Optimizer steps: {plan.optimizer_steps:,}, "
         f"{plan.optimizer_steps_per_rollout} a batch. Processes: {plan.processes}."
     )
-    again = f", each trained in {plan.passes} passes: {plan.tokens_trained:,}" if plan.passes > 1 else ""
+    again = f", each trained in {plan.passes} passes" if plan.passes > 1 else ""
     yield f"Completions: {plan.completions:,}, at most {plan.tokens_generated:,} tokens{again}."
     if plan.evaluations:
         each = f"{plan.completions_per_evaluation:,} completions of {plan.held_out_rows:,} held-out rows"

@@ -99,12 +99,6 @@ def test_what_is_healthy_raises_none(sound: Callable[[int], dict[str, Any]]) -> 
     assert alarms(sound) == {}
 
 
-def test_steps_that_are_trained_again_replace_what_followed_them() -> None:
-    lines = [(n, {**HEALTHY, "learning_rate": 0.0}) for n in (1, 2, 1, 2, 1, 2)]
-    assert not Examination().add_all(lines).findings
-    assert Examination().add_all([*lines, (3, {"learning_rate": 0.0})]).findings
-
-
 @pytest.mark.parametrize("rule", SYMPTOMS, ids=lambda rule: rule.name)
 def test_every_rule_names_settings_that_exist_and_numbers_that_it_finds(rule: Any) -> None:
     named = rule.settings.split(", ")
