@@ -34,6 +34,11 @@ CONVERTED: dict[str, tuple[Any, list[dict[str, str]]]] = {
     ),
 }
 REFUSED: dict[str, Any] = {
+    "nothing": None,
+    "blanks": "  \n",
+    "no message": [],
+    "an empty message": [{"role": "user", "content": ""}],
+    "a message without content": [{"role": "user"}],
     "nothing in the place of a message": [None, USER],
     "messages as JSON": '[{"role": "user", "content": "q"}]',
     "an image": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],

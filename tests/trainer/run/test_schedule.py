@@ -21,9 +21,7 @@ def arguments(tmp_path: Path):
 @pytest.mark.parametrize(
     ("settings", "num_passes", "expected"),
     [
-        ({}, 1, 1),
         ({"steps_per_generation": 4}, 1, 4),
-        ({"steps_per_generation": 4, "gradient_accumulation_steps": 2}, 1, 2),
         ({"steps_per_generation": 4, "gradient_accumulation_steps": 2}, 2, 4),
         ({"steps_per_generation": 4, "gradient_accumulation_steps": 2, "num_iterations": 3}, 1, 6),
         ({"steps_per_generation": 2, "gradient_accumulation_steps": 4}, 1, 1),

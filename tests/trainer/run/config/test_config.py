@@ -121,6 +121,20 @@ def test_everything_wrong_is_said_at_once_in_the_order_of_the_lines(tmp_path: Pa
         ("logging: {report_to: [wandbb]}\n", "logging.report_to.0", "unknown-word"),
         ("algorithm: {advantage: {epsilon: 1}}\n", "algorithm.advantage", "part-without-name"),
         ("algorithm: {advantage: {name: x, deep: [.inf]}}\n", "algorithm.advantage.deep.0", "finite-number"),
+        ("trl: {learning_rate: '1e-6'}\n", "trl.learning_rate", "float-type"),
+        ("trl: {learning_rate: 0}\n", "trl.learning_rate", "greater-than"),
+        ("trl: {learning_rate: .nan}\n", "trl.learning_rate", "finite-number"),
+        ("trl: {max_steps: 0}\n", "trl.max_steps", "literal-error"),
+        ("trl: {max_completion_length: None}\n", "trl.max_completion_length", "int-type"),
+        ("trl: {loss_type: dpao}\n", "trl.loss_type", "unknown-word"),
+        ("trl: {lr_scheduler_kwargs: {min_lr: '1e-6'}}\n", "trl.lr_scheduler_kwargs.min_lr", "number-as-text"),
+        (
+            "trl: {lr_scheduler_kwargs: {deep: {min_lr: .inf}}}\n",
+            "trl.lr_scheduler_kwargs.deep.min_lr",
+            "finite-number",
+        ),
+        ("trl: {generation_kwargs: {a: [1, .nan]}}\n", "trl.generation_kwargs.a.1", "finite-number"),
+        ("trl: {output_dir: x}\n", "trl.output_dir", "in-another-section"),
         ("trl: {seed: 1}\n", "trl.seed", "in-another-section"),
     ],
 )
@@ -179,27 +193,6 @@ def test_a_wrong_value_of_the_base_is_blamed_on_the_base(tmp_path: Path) -> None
     (tmp_path / "child.yaml").write_text("extends: base.yaml\n")
     with pytest.raises(Refusal, match=r"^\S*base.yaml, line 6: seed: is -3"):
         load_config(tmp_path / "child.yaml")
-
-
-@pytest.mark.parametrize(
-    ("argument", "path", "code"),
-    [
-        ("learning_rate: '1e-6'", "trl.learning_rate", "float-type"),
-        ("learning_rate: 0", "trl.learning_rate", "greater-than"),
-        ("learning_rate: .nan", "trl.learning_rate", "finite-number"),
-        ("max_steps: 0", "trl.max_steps", "literal-error"),
-        ("max_completion_length: None", "trl.max_completion_length", "int-type"),
-        ("loss_type: dpao", "trl.loss_type", "unknown-word"),
-        ("lr_scheduler_kwargs: {min_lr: '1e-6'}", "trl.lr_scheduler_kwargs.min_lr", "number-as-text"),
-        ("lr_scheduler_kwargs: {deep: {min_lr: .inf}}", "trl.lr_scheduler_kwargs.deep.min_lr", "finite-number"),
-        ("generation_kwargs: {a: [1, .nan]}", "trl.generation_kwargs.a.1", "finite-number"),
-        ("output_dir: x", "trl.output_dir", "in-another-section"),
-    ],
-)
-def test_trl_arguments_are_checked_against_trl(tmp_path: Path, argument: str, path: str, code: str) -> None:
-    (problem,) = problems(tmp_path, f"trl:\n  {argument}\n")
-    assert (problem.key, problem.code) == (path, code)
-    assert str(problem.origin) == f"{tmp_path}/run.yaml, line 7"
 
 
 @pytest.mark.parametrize(
