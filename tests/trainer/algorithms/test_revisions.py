@@ -38,19 +38,6 @@ def test_the_repair_score_is_the_share_of_scored_revisions_that_are_right():
     assert repair_scores(repaired).tolist() == [0.5, 1.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("revision", "kept"),
-    [
-        ("abXdef", {0, 1, 3, 4, 5}),
-        ("abcXdef", {0, 1, 2, 3, 4, 5}),  # an insertion alone: every token of the completion is kept
-        ("", set()),
-    ],
-)
-def test_unchanged_tokens_are_those_that_the_alignment_keeps(revision: str, kept: set[int]):
-    mask = edit_mask([ord(letter) for letter in "abcdef"], [ord(letter) for letter in revision])
-    assert {index for index, edited in enumerate(mask.tolist()) if not edited} == kept
-
-
 def distance(first: list[int], second: list[int]) -> int:
     """Levenshtein's distance by its recurrence, row by row."""
     before = list(range(len(second) + 1))

@@ -56,11 +56,9 @@ def flip_one_bit(path: Path) -> None:
 
 
 DAMAGES = {
-    "a rank's random state is missing": ("rng_state_1.pth", Path.unlink, "rng_state_1.pth is missing"),
     "the optimizer is missing": ("optimizer.pt", Path.unlink, "optimizer.pt is missing"),
     "the scheduler is truncated": ("scheduler.pt", lambda path: os.truncate(path, 7), "has 7 bytes and was saved with"),
     "one bit of the weights": ("model.safetensors", flip_one_bit, "model.safetensors does not hold what was saved"),
-    "the state is missing": ("trainer_state.json", Path.unlink, "trainer_state.json is missing"),
     "killed before the end": ("manifest.json", Path.unlink, "not saved to the end"),
     "half a manifest": ("manifest.json", lambda path: os.truncate(path, 20), "manifest.json cannot be read"),
 }

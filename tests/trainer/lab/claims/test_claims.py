@@ -121,7 +121,6 @@ def test_one_changed_byte_is_noticed_and_named(folder: Path, capsys: pytest.Capt
         ({"against": ["lopti"]}, "compared with itself"),
         ({"sweep": "none.yaml"}, "order.yaml, line 3: sweep: there is no file none.yaml"),
         ({"matters": 0}, "line 8: matters: is 0, and should be greater than 0.\n"),
-        ({"direction": "equal"}, "direction"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(

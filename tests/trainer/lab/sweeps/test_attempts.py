@@ -16,16 +16,10 @@ from hypothesis import strategies as st
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.attempt import Attempt, job_port, rendezvous
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
-from evenkeel.trainer.lab.sweeps.process_group import await_group, environment_of, group_members, signal_group
 from evenkeel.trainer.lab.sweeps.queues import gpu_slots
 from tests.paths import ROOT
 from tests.trainer.run.test_checkpoints import saved
 
-PARENT_WITH_CHILD = """
-import subprocess, sys, time
-subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-time.sleep(60)
-"""
 SAVES_WHEN_STOPPED = """
 import signal, sys, time
 def save(*_):
@@ -66,23 +60,6 @@ def test_one_node_takes_a_free_port_and_several_agree_on_one():
     address = ["--main_process_ip", "n1", "--main_process_port", "20007"]
     assert rendezvous(0, ["n1", "n2"], "7") == ["--num_machines", "2", "--machine_rank", "0", *address]
     assert rendezvous(1, ["n1", "n2"], "7") == ["--num_machines", "2", "--machine_rank", "1", *address]
-
-
-def test_a_group_is_awaited_with_all_its_descendants():
-    process = subprocess.Popen([sys.executable, "-c", PARENT_WITH_CHILD], start_new_session=True)
-    deadline = time.monotonic() + 20
-    while len(group_members(process.pid)) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.terminate()
-    process.wait()
-    (orphan,) = group_members(process.pid)
-    assert orphan != process.pid
-    assert environment_of(orphan)["PATH"] == os.environ["PATH"]
-    signal_group(process.pid, signal.SIGTERM)
-    await_group(process.pid)
-    assert group_members(process.pid) == []
-    signal_group(process.pid, signal.SIGTERM)  # nobody is left: nothing happens
 
 
 def attempt(folder: Path, number: int, code: str) -> Attempt:

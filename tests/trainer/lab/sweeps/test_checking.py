@@ -11,9 +11,7 @@ from evenkeel.trainer.command.sweep import main as sweep
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.checking import checked_plans
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
-from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.config.shipped import maker_of, shipped_files
-from evenkeel.trainer.run.config.yaml_document import read_file, write
+from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 
 GENERATOR = """
@@ -73,21 +71,6 @@ def test_variables_of_the_sweep_count_as_they_do_for_its_cells(tmp_path: Path):
     (tmp_path / "policy").symlink_to(ROOT / "configs/tiny_policy/countdown")
     loaded, tree = load_sweep(file)
     assert checked_plans(tree, loaded)
-
-
-def test_all_that_shipped_files_name_and_the_package_does_not_bring_has_its_command():
-    for name, file in shipped_files().items():
-        if name.startswith("sweeps/"):
-            tree = read_file(file)
-            if name.endswith("_base"):
-                named = [load_config(file).model.name_or_path]
-            else:
-                variants = tree.value["variants"].plain() or {} if "variants" in tree.value else {}
-                named = [
-                    each["model.name_or_path"] for each in variants.values() if "model.name_or_path" in (each or {})
-                ]
-                named += tree.value["from"].plain() if "from" in tree.value else []
-            assert [each for each in named if each.startswith("runs/") and maker_of(each) is None] == [], name
 
 
 def test_a_cell_is_named_and_not_run_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

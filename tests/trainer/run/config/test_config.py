@@ -80,30 +80,6 @@ def test_what_makes_a_run_faster_is_taken_where_the_file_says_nothing(tmp_path: 
     assert found(tmp_path, "speed: {microbatches: packed}\n") == [("speed.microbatches", "unknown-word")]
 
 
-def test_a_run_keeps_its_own_name_and_directory(tmp_path: Path) -> None:
-    (tmp_path / "base.yaml").write_text(MINIMAL + "name: base\noutput_dir: runs/elsewhere\n")
-    (tmp_path / "child.yaml").write_text("extends: base.yaml\n")
-    child = load_config(tmp_path / "child.yaml")
-    assert (child.name, child.output_dir) == ("child", "runs/child")
-
-
-def test_paths_in_a_file_are_relative_to_it_and_those_of_overrides_to_the_current_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    for folder, name in ((here, "both"), (there, "both"), (there, "policy"), (here, "mine")):
-        (folder / name).mkdir(parents=True)
-    monkeypatch.chdir(here)
-    assert load(there, "", "model.name_or_path=policy").model.name_or_path == str(there / "policy")  # beside the file
-    both = load(there, "", "model.name_or_path=both").model.name_or_path
-    assert Path(both).resolve() == here / "both"
-    assert load(there, "", "model.name_or_path=none").model.name_or_path == "none"
-    for name, place in (("both", there), ("policy", there), ("mine", here), ("hub/model", None)):
-        (there / "run.yaml").write_text(MINIMAL.replace("hub/model", name))
-        found = load_config("../there/run.yaml").model.name_or_path
-        assert Path(found).resolve() == (place / name).resolve() if place else found == name
-
-
 def test_everything_wrong_is_said_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:
     text = "modle: 3\nevaluation: {batch_size: 0}\nlogging: {rollouts: onlin}\nseed: -1\n"
     lines = [(each.origin.line, each.key) for each in problems(tmp_path, text) if each.origin]
@@ -186,13 +162,6 @@ def test_a_missing_section_is_named(tmp_path: Path) -> None:
     missing = {(problem.key, problem.code): problem.origin for problem in caught.value.problems}
     assert {*missing} == {(path, "missing-key") for path in ("model.name_or_path", "data", "rewards")}
     assert str(missing["model.name_or_path", "missing-key"]) == f"{tmp_path}/run.yaml, line 2"
-
-
-def test_a_wrong_value_of_the_base_is_blamed_on_the_base(tmp_path: Path) -> None:
-    (tmp_path / "base.yaml").write_text(MINIMAL + "seed: -3\n")
-    (tmp_path / "child.yaml").write_text("extends: base.yaml\n")
-    with pytest.raises(Refusal, match=r"^\S*base.yaml, line 6: seed: is -3"):
-        load_config(tmp_path / "child.yaml")
 
 
 @pytest.mark.parametrize(

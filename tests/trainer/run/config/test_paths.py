@@ -56,6 +56,14 @@ def test_what_is_not_here_is_looked_for_beside_the_file(folder: Path, place: str
     assert Path(read(folder, place, "thing/one.json")) == folder / "beside/thing/one.json"
 
 
+def test_what_the_file_itself_names_is_looked_for_beside_it_and_then_here(folder: Path) -> None:
+    file = folder / "beside" / "run.yaml"
+    file.write_text(file.read_text().replace("m/x", "thing/one.json"))
+    assert Path(load_config(file).model.name_or_path) == folder / "beside/thing/one.json"
+    (folder / "beside" / "thing" / "one.json").unlink()
+    assert Path(load_config(file).model.name_or_path).resolve() == folder / "here/thing/one.json"
+
+
 def test_a_model_that_is_missing_beside_the_file_is_no_hub_id(folder: Path) -> None:
     (folder / "here" / "thing" / "one.json").unlink()
     (folder / "here" / "thing").rmdir()
