@@ -98,16 +98,13 @@ def place_of(error: BaseException, tree: Node) -> Place:
 def key_named(text: str, tree: Node) -> Place:
     """The written setting that a message names, by its key or else by its value; empty where it names none.
 
-    A key counts where it is in quotes, before ``=`` or of several words; a value in quotes, and each word of one that a
-    library is given.
+    A key counts where it is in quotes, before ``=`` or of several words; a value in quotes.
     """
     best: tuple[int, Place] = (0, ())
     for path, value in _written(tree, ()):
-        key, passed_on = re.escape(str(path[-1])), path[0] == "trl" or path[:2] == ("model", "lora")
-        words = re.findall(r"\w{4,}", value) if passed_on and isinstance(value, str) else []
+        key = re.escape(str(path[-1]))
         by_name = re.search(rf"\b{key}\b" if "_" in key else rf"['\"`]{key}['\"`]|\b{key}=", text)
         by_value = isinstance(value, str) and repr(value) in text
-        by_value = by_value or any(re.search(rf"\b{word}\b", text) for word in words)
         best = max(best, (1000 + len(key) if by_name else int(by_value), path), key=lambda found: found[0])
     return best[1]
 
