@@ -1,13 +1,12 @@
 """What must hold before a model is loaded: the launch, the batches, the checkpoints, the logging."""
 
-import logging
 import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.run.config import RunConfig, quantization_config
+from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.trackers import VARIABLES
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.data import check_rows_enough
@@ -32,8 +31,6 @@ def check_launch(experiment: Experiment, tree: Node) -> None:
         tree: what is written in the run's file and on the command line.
     """
     check_launched(experiment.args, experiment.processes)
-    with located(tree, "model"):
-        quantization_config(experiment.config)  # refuses without its package
     for topic, check in schedule_checks(experiment):
         with located(tree, topic):
             check()
@@ -87,8 +84,6 @@ def follow_run_file(config: RunConfig) -> str:
     """
     if config.trl.get("use_cpu") or _is_true("ACCELERATE_USE_CPU"):
         os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "cpu")
-        finds_no_gpu = "Setting accelerator to CPU"  # where DeepSpeed is installed, at every start
-        logging.getLogger("DeepSpeed").addFilter(lambda record: finds_no_gpu not in record.getMessage())
     return os.environ.pop("ACCELERATE_MIXED_PRECISION", "no").lower()
 
 

@@ -131,15 +131,5 @@ def lora_config(config: RunConfig) -> "LoraConfig | None":
 
 
 def quantization_config(config: RunConfig) -> Any:
-    """``model.quantization`` as transformers' configuration; ``None`` where nothing is quantized.
-
-    Raises:
-        Refusal: bitsandbytes is not installed.
-    """
-    if config.model.quantization is None:
-        return None
-    if find_spec("bitsandbytes") is None:
-        what = "a model in 4 bits needs the package bitsandbytes, which is not installed."
-        instead = 'Install it (pip install -e ".[qlora]" -c constraints.txt), or leave `quantization` out.'
-        raise config_error("no-bitsandbytes", "model.quantization", what, instead)
-    return quantization(config.model.quantization)
+    """``model.quantization`` as transformers' configuration; ``None`` where nothing is quantized."""
+    return None if config.model.quantization is None else quantization(config.model.quantization)
