@@ -106,20 +106,20 @@ def moved(trainer: GRPOTrainer, model: Path) -> float:
     )
 
 
-def run_on_two_processes(program: str, model: Path, folder: Path, seconds: float = 240, **variables: str) -> None:
-    """Run ``program``, a script given the model and the folder, on two processes."""
-    script = folder / "two_processes.py"
+def run_on(processes: int, program: str, model: Path, folder: Path, *arguments: str) -> None:
+    """Run ``program``, a script given the model, the folder and ``arguments``, on so many processes."""
+    script = folder / "program.py"
     script.write_text(program)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    run = subprocess.run(
-        [*command, str(script), str(model), str(folder)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables},
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
+    done = subprocess.run(
+        [*command, str(script), str(model), str(folder), *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ACCELERATE_TORCH_DEVICE": "cpu"},
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=seconds,
+        timeout=900,
     )
-    assert run.returncode == 0, run.stderr[-3000:]
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def ours(model: Path, output_dir: Path, *, strategies: dict[str, Any] | None = None, **settings: Any) -> GRPOTrainer:

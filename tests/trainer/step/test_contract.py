@@ -53,7 +53,6 @@ class ForwardPasses:
 @pytest.mark.parametrize(("settings", "passes"), [({}, 1), (TWO_STEPS, 1)], ids=["on policy", "two steps"])
 def test_an_estimator_gets_the_old_policys_scores_for_one_pass(tiny_model, tmp_path, monkeypatch, settings, passes):
     counted = ForwardPasses(monkeypatch)
-    tried = len(SEEN)
     ours(tiny_model, tmp_path, reward=scored_reward, strategies={"advantage": curious}, max_steps=1, **settings)
     assert counted.scored == passes
     tried = SEEN[-1]

@@ -1,15 +1,12 @@
 """With the same completions one process and two give the same rewards, advantages and gradients."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.paths import ROOT
+from tests.trainer.training import run_on
 
 SCRIPT = """
 import json, os, random, sys
@@ -143,22 +140,13 @@ CASES = {
 }
 
 
-def trained_on(processes: int, model: Path, folder: Path) -> Path:
-    """Train all cases; the folder with what rank 0 saw of each."""
-    script = folder / "script.py"
-    script.write_text(SCRIPT)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ACCELERATE_TORCH_DEVICE": "cpu"}
-    arguments = [str(script), str(model), str(folder), json.dumps(CASES)]
-    done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=900)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return folder
-
-
 @pytest.fixture(scope="module")
 def trained(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """All cases on one process and on two."""
-    return [trained_on(number, tiny_model, tmp_path_factory.mktemp("processes")) for number in (1, 2)]
+    """All cases on one process and on two; the folders with what rank 0 saw of each."""
+    folders = [tmp_path_factory.mktemp("processes") for _ in (1, 2)]
+    for number, folder in enumerate(folders, start=1):
+        run_on(number, SCRIPT, tiny_model, folder, json.dumps(CASES))
+    return folders
 
 
 @pytest.mark.slow

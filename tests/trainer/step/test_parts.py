@@ -1,7 +1,4 @@
-"""Every part of a step, made of plain values and used without a trainer.
-
-What runs train with them is tested beside this file; here stands what a part needs, and what it gives back.
-"""
+"""Parts of a step, made of plain values and used without a trainer."""
 
 import random
 from collections import Counter
@@ -21,19 +18,9 @@ from evenkeel.trainer.step.setup import Ranks
 from tests.trainer.step.setups import setup_of
 
 
-def config(folder: Any, **settings: Any) -> GRPOConfig:
-    sizes = {"num_generations": 2, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
-    plain = {"use_cpu": True, "bf16": False, "report_to": "none", "loss_type": "dapo"}
-    return GRPOConfig(str(folder), **{**sizes, **plain, **settings})
-
-
-def test_ranks():
+def test_the_second_of_two_ranks_takes_its_rows():
     ranks = Ranks(Accelerator(cpu=True))
-    assert (ranks.index, ranks.count, ranks.is_main, ranks.sharded) == (0, 1, True, False)
-    assert ranks.any(True)
-    assert not ranks.any(False)
-    assert ranks.gathered_tokens(torch.tensor([[1, 2]]), 0).tolist() == [[1, 2]]
-    ranks.index, ranks.count = 1, 2  # the second of two
+    ranks.index, ranks.count = 1, 2
     assert ranks.own_share([0, 1, 2, 3, 4, 5]) == [3, 4, 5]
     everyone = torch.arange(12).view(4, 3)
     assert ranks.own_rows(everyone, torch.zeros(2, 2)).tolist() == [[6, 7], [9, 10]]  # rows 2 and 3, two tokens
@@ -60,7 +47,9 @@ def test_held_out(tmp_path: Path):
         return Answered(prompts, texts, [[5, 1] for _ in prompts], [2 for _ in prompts], {})
 
     options = Evaluation(seed=7, decodings=[Decoding(samples=2)])
-    part = HeldOut(setup_of(config(tmp_path, per_device_eval_batch_size=2)), options, {"right": right})
+    sizes = {"num_generations": 2, "per_device_train_batch_size": 2, "per_device_eval_batch_size": 2}
+    args = GRPOConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none", **sizes)
+    part = HeldOut(setup_of(args), options, {"right": right})
 
     def run_loop(loader: Any, _: Decoding) -> None:
         assert part.is_under_way

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.training import run_on_two_processes
+from tests.trainer.training import run_on
 
 PREAMBLE = """
 import json, os, sys
@@ -80,7 +80,7 @@ queues = [max_difference(straight, resumed), ages]
 
 
 def on_two_processes(script: str, model: Path, folder: Path) -> list:
-    run_on_two_processes(PREAMBLE + script, model, folder, 300, ACCELERATE_TORCH_DEVICE="cpu")
+    run_on(2, PREAMBLE + script, model, folder)
     return [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in (0, 1)]
 
 
