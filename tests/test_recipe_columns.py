@@ -80,15 +80,6 @@ PUBLISHED: dict[tuple[str | None, str | None], list[tuple[Any, str]]] = {
             },
             SUM_OF_LINE,
         ),
-        (
-            {
-                "question": "Double a number.",
-                "starter_code": "class Solution:\n    def double(self, x):\n",
-                "input_output": json.dumps({"fn_name": "double", "inputs": [[2], [-1]], "outputs": [4, -2]}),
-                "solutions": "[]",
-            },
-            SOLUTION,
-        ),
     ],
     ("agentica-org/DeepCoder-Preview-Dataset", "primeintellect"): [
         (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.rewards.extraction import after_thought, answer_block, code_block, has_tags_once_in_order
+from evenkeel.rewards.extraction import after_thought, answer_block, code_block
 from tests.rewards.bounded import ends_in_bounded_time
 
 
@@ -43,21 +43,6 @@ def test_answer_block(completion, text, problem):
     extraction = answer_block(completion)
     assert extraction.text == text
     assert problem in extraction.problem
-
-
-@pytest.mark.parametrize(
-    ("completion", "expected"),
-    [
-        ("<think></think><answer></answer>", True),
-        ("a<think>b</think>c<answer>d</answer>e", True),
-        ("<think></think><answer>", False),
-        ("<answer></answer><think></think>", False),
-        ("<think></think></think><answer></answer>", False),
-        ("<think></think><answer></answer><answer></answer>", False),
-    ],
-)
-def test_tags_once_in_order(completion, expected):
-    assert has_tags_once_in_order(completion) is expected
 
 
 _TAGS = st.sampled_from(["<think>", "</think>", "<answer>", "</answer>", "x", " "])

@@ -24,7 +24,7 @@ from tests.paths import ROOT
 from tests.scripts.test_resume import assert_same_state, untimed
 from tests.scripts.test_train import SETTINGS, metrics
 
-FADING = "tests.scripts.stateful_part:FadingGRPO"
+FADING = "tests.scripts.strategies:FadingGRPO"
 
 
 def run_file(folder: Path, model: Path, **trl: Any) -> Path:

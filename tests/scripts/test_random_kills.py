@@ -45,7 +45,7 @@ def run_file(folder: Path, model: Path, name: str, processes: int) -> Path:
         "num_processes": processes,
         "algorithm": {
             **SETTINGS["algorithm"],
-            "advantage": "tests.scripts.stateful_part:FadingGRPO",
+            "advantage": "tests.scripts.strategies:FadingGRPO",
             "update_schedule": "lopti",
         },
         "trl": {**SETTINGS["trl"], "max_steps": STEPS, "per_device_train_batch_size": 16 // processes},

@@ -26,7 +26,7 @@ def run_file(folder: Path, model: Path, name: str, **trl: Any) -> Path:
         "model": {"name_or_path": str(model)},
         "name": "run",
         "output_dir": str(folder / name),
-        "algorithm": {**SETTINGS["algorithm"], "advantage": "tests.scripts.stopping_estimator:stopping"},
+        "algorithm": {**SETTINGS["algorithm"], "advantage": "tests.scripts.strategies:stopping"},
         "trl": {**SETTINGS["trl"], **trl},
     }
     path = folder / f"{name}.yaml"

@@ -21,7 +21,7 @@ from tests.scripts.test_train import SETTINGS
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
 LONG = {  # of half a second a step while WAIT_WHILE is there
-    "rewards.0.verifier": "tests.scripts.waiting_verifier:unhurried",
+    "rewards.0.verifier": "tests.scripts.verifiers:unhurried",
     "trl.max_steps": 200,
     "trl.save_steps": 20,
 }
@@ -103,7 +103,7 @@ def trained_steps(cell: CellDirectory) -> list[int]:
 
 @pytest.mark.slow
 def test_a_failing_cell_is_retried_and_reported_and_stops_no_other(tmp_path: Path, tiny_model: Path, start: Start):
-    variants = {"grpo": {}, "broken": {"algorithm.advantage": "tests.scripts.stateful_part:failing"}, "lopti": LOPTI}
+    variants = {"grpo": {}, "broken": {"algorithm.advantage": "tests.scripts.strategies:failing"}, "lopti": LOPTI}
     executor = {"kind": "local", "parallel": 2}
     status, output = start("run", str(sweep_file(tmp_path, tiny_model, variants, executor=executor))).finished()
     assert status == 1, output

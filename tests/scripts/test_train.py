@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {
         part: {"generator": {"name": "countdown", "part": part, "train": 32, "test": 8, "seed": 0}}
         for part in ("train", "test")
     },
-    "rewards": [{"verifier": "tests.scripts.digit_verifier:share_of_digits"}],
+    "rewards": [{"verifier": "tests.scripts.verifiers:share_of_digits"}],
     "algorithm": {"prompts_per_rollout": 4, "sequences_per_update": 16},
     "trl": {
         "per_device_train_batch_size": 16,

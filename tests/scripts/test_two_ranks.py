@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.scripts.one_rank_fails import HANGS_BEHIND
 from tests.scripts.test_random_kills import GONE_WITHIN, Launch, launched
 from tests.scripts.test_train import SETTINGS, metrics
+from tests.scripts.verifiers import HANGS_BEHIND
 
 pytestmark = pytest.mark.slow
-HERE = "tests.scripts.one_rank_fails"
+HERE = "tests.scripts.verifiers"
 
 
 def run_file(folder: Path, model: Path, trl: dict[str, Any], **sections: Any) -> Path:
@@ -60,7 +60,7 @@ def test_the_launcher_told_to_stop_saves_on_both_ranks(tiny_model: Path, tmp_pat
     monkeypatch.setenv("WAIT_WHILE", str(slowly))
     monkeypatch.setenv("WAIT_SECONDS", "0.2")
     slowly.touch()
-    sections: dict[str, Any] = {"rewards": [{"verifier": "tests.scripts.waiting_verifier:unhurried"}]}
+    sections: dict[str, Any] = {"rewards": [{"verifier": "tests.scripts.verifiers:unhurried"}]}
     with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, **sections), 2) as launch:
         await_step(launch, run, 3)
         launch.process.send_signal(signal.SIGTERM)

@@ -14,7 +14,6 @@ from evenkeel.rewards.verifiers.formatting import (
     Format,
     RepetitionPenalty,
     SoftOverlong,
-    cosine_schedule,
     overlong_punishment,
     repeated_share,
 )
@@ -82,27 +81,16 @@ def test_soft_overlong_punishment(num_tokens, score):
     assert SoftOverlong(max_tokens=100, buffer_tokens=20)("text", None, list(range(num_tokens))).score == score
 
 
-@pytest.mark.parametrize(
-    ("num_tokens", "score"),
-    [
-        (0, 2.0),  # 1 + ½·1·(1 + cos 0)
-        (25, 1.5 + math.sqrt(0.5) / 2),  # 1 + ½·1·(1 + cos π/4), and cos π/4 = √½
-        (50, 1.5),  # cos π/2 = 0
-        (100, 1.0),  # cos π = −1
-        (200, 1.0),  # and not back to 2, as the cosine itself would go
-    ],
-)
-def test_cosine_schedule(num_tokens, score):
-    assert cosine_schedule(num_tokens, 100, 2.0, 1.0) == pytest.approx(score, abs=1e-12)
-
-
 def test_cosine_length_pays_right_and_wrong_by_their_length():
     verifier = CosineLength(verifier=ExactMatch(), max_tokens=100)
     right, wrong = (
-        [verifier(text, "Paris", range(n)).score for n in (0, 50, 99)] for text in ("Paris", "<answer>Rome</answer>")
+        [verifier(text, "Paris", range(n)).score for n in (0, 25, 50, 99)]
+        for text in ("Paris", "<answer>Rome</answer>")
     )
-    assert right == pytest.approx([2, 1.5, 1.5 + math.cos(0.99 * math.pi) / 2])
-    assert wrong == pytest.approx([-10, -5, -5 * (1 + math.cos(0.99 * math.pi))])  # 0 + ½·(−10 − 0)·(1 + cos)
+    assert right == pytest.approx([2, 1.5 + math.sqrt(0.5) / 2, 1.5, 1.5 + math.cos(0.99 * math.pi) / 2])
+    assert wrong == pytest.approx(
+        [-10, -5 * (1 + math.sqrt(0.5)), -5, -5 * (1 + math.cos(0.99 * math.pi))]
+    )  # 0 + ½·(−10 − 0)·(1 + cos)
     assert [verifier(text, "Paris", range(n)).score for text in ("Paris", "Rome") for n in (100, 101)] == [-10] * 4
     assert verifier("Paris", None, range(50)).score is None
     assert verifier.full_score == 1.0
@@ -126,22 +114,20 @@ def test_repetition(ids, ngram_size, share):
 
 
 @pytest.mark.parametrize(
-    ("spec", "code"),
+    "spec",
     [
-        ({"name": "format", "tags": "answer"}, "option-not-accepted"),
-        ({"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11}, "option-not-accepted"),
-        ({"name": "repetition_penalty", "max_penalty": 1.0}, "option-not-accepted"),
-        ({"name": "cosine_length", "max_tokens": 9, "verifier": "format"}, "option-not-accepted"),
-        (
-            {"name": "cosine_length", "max_tokens": 9, "verifier": "exact_match", "wrong_long": 1.0},
-            "option-not-accepted",
-        ),
+        {"name": "format", "tags": "answer"},
+        {"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11},
+        {"name": "repetition_penalty", "max_penalty": 1.0},
+        {"name": "cosine_length", "max_tokens": 9, "verifier": "format"},
+        {"name": "cosine_length", "max_tokens": 9, "verifier": "exact_match", "wrong_long": 1.0},
     ],
+    ids=str,
 )
-def test_what_cannot_work_is_refused(spec, code):
+def test_what_cannot_work_is_refused(spec):
     with pytest.raises(PartError) as refusal:
         build_verifier(spec)
-    assert refusal.value.code == code
+    assert refusal.value.code == "option-not-accepted"
 
 
 def test_a_hundred_thousand_end_tokens_are_cut():

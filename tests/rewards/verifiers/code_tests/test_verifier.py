@@ -45,20 +45,16 @@ def test_after_a_reply_that_is_too_long_no_call_passes() -> None:
 
 
 @pytest.mark.parametrize("reference", [CALLS, {"test_list": ASSERTS}], ids=["function", "asserts"])
-def test_fraction_is_the_share_of_tests(reference: Any) -> None:
+def test_fraction_is_the_share_of_tests_and_what_comes_after_a_cut_is_not_passed(reference: Any) -> None:
     code = "def add(a, b):\n    assert a != 5\n    return a + b"
     verdict = CodeTests(score="fraction")(fenced(code), reference)
     assert verdict.score == pytest.approx(2 / 3), verdict.reason
     assert verdict.reason.startswith("passes 2 of 3 tests; test 2")
     assert CodeTests()(fenced(code), reference).score == 0
-
-
-@pytest.mark.parametrize("reference", [CALLS, {"test_list": ASSERTS}], ids=["function", "asserts"])
-def test_fraction_counts_what_comes_after_a_cut_as_not_passed(reference: Any) -> None:
-    code = "def add(a, b):\n    while a == 5: pass\n    return a + b"
-    verdict = CodeTests(score="fraction", cpu_seconds=0.5)(fenced(code), reference)
-    assert verdict.score == pytest.approx(1 / 3)
-    assert verdict.killed
+    cut = CodeTests(score="fraction", cpu_seconds=0.5)(
+        fenced(code.replace("assert a != 5", "while a == 5: pass")), reference
+    )
+    assert (cut.score, cut.killed) == (pytest.approx(1 / 3), True)
 
 
 BEYOND_LIMITS: list[tuple[Any, str, str]] = [

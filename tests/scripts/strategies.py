@@ -1,10 +1,16 @@
-"""Strategies for the tests that launch whole runs: one with a state of its own, and one that fails in training."""
+"""Strategies for the tests that launch whole runs: GRPO with a state, GRPO that fails, GRPO that is interrupted."""
 
 import os
+import signal
 import sys
 from typing import Any
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+
+INTERRUPT_AT = "STOPPING_ESTIMATOR_AT"
+"""Variable of the environment: optimizer steps done before the rollout batch that is interrupted."""
+BY = "STOPPING_ESTIMATOR_BY"
+"""Variable of the environment: the signal's name."""
 
 
 class FadingGRPO:
@@ -30,4 +36,11 @@ def failing(rewards: Any, group_size: int) -> Any:
         sys.stdout.write("it fails on purpose\n")
         sys.stdout.flush()
         os._exit(1)
+    return grpo(rewards, group_size)
+
+
+def stopping(rewards: Any, group_size: Any, step: int) -> Any:
+    """GRPO's advantages, which do not depend on the interruption."""
+    if str(step) == os.environ.get(INTERRUPT_AT):
+        os.kill(os.getpid(), getattr(signal, os.environ[BY]))
     return grpo(rewards, group_size)
