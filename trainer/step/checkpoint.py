@@ -25,13 +25,8 @@ _SETTINGS = ("weight_decay", "betas", "eps")
 
 @dataclass(frozen=True)
 class LogState:
-    """What one rank has measured since the last log line, so that a resumed run logs what one without a stop does.
-
-    Attributes:
-        metrics: TRL's, name → values.
-        means: of `evenkeel.trainer.step.metrics.Means.state_dict`.
-        loss: transformers' sum of losses since the last line; ``total_loss`` before it.
-        last_logged: the step of the last line.
+    """What one rank has measured since the last log line, of step ``last_logged``: TRL's metrics, the state of `Means`,
+    and transformers' sum of losses; ``total_loss`` is that before the line.
     """
 
     metrics: Mapping[str, list[float]]
@@ -118,8 +113,8 @@ def begun_branch(content: Mapping[str, Any], kept: Sequence[str], ratio: Fractio
 
     Args:
         kept: kinds of strategies that are the parent's; the others begin without a state.
-        ratio: optimizer steps of a rollout batch, the branch's over the parent's. Unless it is 1, what was measured
-            since the last log line is dropped: it is counted in the parent's steps.
+        ratio: optimizer steps of a rollout batch, the branch's over the parent's. Unless it is 1, what is not logged
+            yet is dropped: it is counted in the parent's steps.
     """
     states = {kind: state for kind, state in content["strategies"].items() if kind in kept}
     begun = {"kept": [*kept], "ratio": [ratio.numerator, ratio.denominator]}

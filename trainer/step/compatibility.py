@@ -3,7 +3,6 @@
 Rules ask what a strategy is (its signals, traits, what it returned on the tiny example), never what it is called.
 """
 
-import math
 from typing import TYPE_CHECKING
 
 from evenkeel.errors import Refusal, Rule, Said, rule
@@ -11,7 +10,7 @@ from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.choices import Settings, described, problems_of, switched_off
-from evenkeel.trainer.step.options import Speed
+from evenkeel.trainer.step.options import Schedule, Speed
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -104,16 +103,11 @@ def _trajectory_weights(settings: Settings) -> Said:
     if estimator is None:
         return
     name, known = described(estimator), PER_SEQUENCE_MEAN | ONE_DENOMINATOR
-    matches = "sequence_weights" in estimator.signals
-    if matches and args.loss_type not in known:
+    moves = args.importance_sampling_level == "sequence" and not settings.is_on_policy
+    if "sequence_weights" in estimator.signals and (moves or args.loss_type not in known):
         yield (
-            f"{name} needs the loss's weight of each trajectory, which is not known beforehand under loss_type "
-            f"{args.loss_type!r}. Use one of {', '.join(sorted(known))}."
-        )
-    if matches and args.importance_sampling_level == "sequence" and not settings.is_on_policy:
-        yield (
-            f"{name} with importance_sampling_level 'sequence': the trajectory's ratio changes after the first "
-            "optimizer step. Use importance_sampling_level: token, or one optimizer step per rollout batch."
+            f"{name} needs the loss's weight of each trajectory beforehand. Use loss_type {', '.join(sorted(known))}, "
+            "with importance_sampling_level: token or one optimizer step per rollout batch."
         )
     if estimator.traits.needs_equal_sequence_weights:
         by_length = f"loss_type {args.loss_type!r}" if args.loss_type in PER_SEQUENCE_MEAN else None
@@ -171,8 +165,8 @@ def _whole_groups(settings: Settings) -> Said:
     kept, group_size, rows = strategies.keep_groups, args.num_generations, args.per_device_train_batch_size
     asking = [described(part) for part in strategies.all if part.traits.needs_whole_groups is not None]
     cause = f"{' and '.join(asking) or 'keep_groups'} needs whole groups of {group_size} (num_generations)"
-    together = math.gcd(args.steps_per_generation, args.gradient_accumulation_steps)
-    held, place = (rows, "forward pass") if kept == "forward" else (rows * together, "optimizer step")
+    in_step = rows * Schedule.of(args, 1).together
+    held, place = (rows, "forward pass") if kept == "forward" else (in_step, "optimizer step")
     if kept != "off" and held % group_size:
         yield (
             f"{cause} in every {place}, which holds {held} rows of a rollout batch on each process. Make "

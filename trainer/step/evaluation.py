@@ -24,10 +24,7 @@ from evenkeel.trainer.step.setup import Setup, random_streams_kept, temporarily
 
 
 class HeldOut:
-    """Answers and judges held-out rows, k samples or the greedy completion of each, in named sets.
-
-    Args:
-        functions: reward functions by name, called as functions.
+    """Answers and scores held-out rows, k samples or the greedy completion of each, in named sets.
 
     Attributes:
         newest: the results of the newest evaluation, one for each set.
@@ -51,9 +48,6 @@ class HeldOut:
         self, datasets: Any, step: int, run_loop: Callable[[DataLoader[Any], Decoding], None]
     ) -> dict[str, float]:
         """The metrics of every set (one alone is called ``test``), and of all together; what was not scored is NaN.
-
-        ``eval_<name>/…`` (see `EvaluationResult.metrics`) and, over the rows of all sets, ``eval_reward`` and what the
-        reward functions log of the first decoding.
 
         Args:
             run_loop: transformers' evaluation loop over batches of draws, which calls `answer` for each.

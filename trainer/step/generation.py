@@ -1,7 +1,6 @@
 """Generation whose cost follows the rows that are still being written: transformers' decoding, with less copied.
 
-The cache of keys and values has room to grow, and rows that have ended leave the batch. The numbers drawn are the same
-ones in the same order, so that the same seed gives the same tokens, but for rounding with fewer rows.
+The same seed gives the same tokens, but for rounding with fewer rows.
 """
 
 import json

@@ -70,11 +70,6 @@ class FaultGuard:
 
         Then each rank keeps what the step was made of in a file of its own. A collective.
 
-        Args:
-            norm: of the gradient; ``None`` = unknown.
-            evidence: what each rank keeps with losses, norm and seed.
-            save_weights: writes the weights to a folder.
-
         Raises:
             FaultError: no more steps may be left out.
         """

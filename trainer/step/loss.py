@@ -55,15 +55,12 @@ class Loss:
 
     **π_old and rounding.** Half precision gives the same token another log-probability in the pass that scores π_old
     than in the one that trains. So where a strategy reads π_old through a ratio, the rows that are trained before the
-    policy has moved take π_old from that training pass: their ratio is exactly 1. Later passes over these rows are
-    compared with the same π_old. Rows whose first training pass comes after an optimizer step keep it as it was scored.
-    An update schedule selects by the scored π_old in every pass, so that its passes stay a partition.
+    policy has moved take π_old from that training pass, for later passes too: their ratio is exactly 1. Rows whose
+    first training pass comes after an optimizer step keep it as it was scored. An update schedule selects by the scored
+    π_old in every pass, so that its passes stay a partition.
 
-    ``rounding/log_prob/mean_abs`` is the mean ``|log π − log π_old|`` of the tokens that such a pass trains, with π_old
-    as it was scored: 0 without rounding.
-
-    Where π_old is not scored beforehand (see `trainer.step.scoring`), the importance ratio against vLLM and the
-    metrics ``sampling/…`` are made of the loss's own log-probabilities.
+    Where π_old is not scored beforehand (see `trainer.step.scoring`), the importance ratio against vLLM is made of the
+    loss's own log-probabilities.
 
     Attributes:
         means: everything measured since the last log line.

@@ -94,10 +94,10 @@ def _mean(name: str, sums: list[float]) -> dict[str, float]:
 class SharedPrefixMeter:
     """How far the contributions of tokens that a whole group shares are from cancelling, in each optimizer step.
 
-    What multiplies ``∇log π`` of a token in the step is minus the loss's gradient with respect to that token's
-    log-probability: it is read while the gradient flows. For every group and every position of the prefix that its
-    responses share: ``R = |Σ_i c_i| / Σ_i |c_i|``, summed over the micro-batches and ranks of the step; the mean over
-    the groups and positions where anything contributed. A KL term's gradient (β > 0) is part of it and need not cancel.
+    A token's contribution c is the loss's gradient with respect to its log-probability, read while the gradient flows.
+    For every group and every position of the prefix that its responses share: ``R = |Σ_i c_i| / Σ_i |c_i|``, summed
+    over the micro-batches and ranks of the step; the mean over the groups and positions where anything contributed. A
+    KL term's gradient (β > 0) is part of it and need not cancel.
     """
 
     def __init__(self) -> None:
@@ -183,10 +183,9 @@ def over_all_microbatches(
 ) -> None:
     """Replace TRL's newest numbers on a planned micro-batch by such as do not depend on how rows were cut.
 
-    TRL logs the mean over micro-batches, and planned ones hold very different numbers of tokens. So means become one
-    over the tokens (``by_sequence``: clip shares over the responses) of all micro-batches; ``clip_ratio/low_min`` and
-    ``high_max`` go. A response that was left out (advantage 0 under β = 0) clips nothing and counts as such;
-    ``entropy`` is of the responses that are trained, and absent where there are none.
+    Its means over micro-batches become means over the tokens (``by_sequence``: clip shares over the responses) of all;
+    ``clip_ratio/low_min`` and ``high_max`` go. A response that was left out (advantage 0 under β = 0) clips nothing and
+    counts as such; ``entropy`` is of the responses that are trained, and absent where there are none.
     """
     tokens = loss_mask(batch).sum()
     for name in [name for name in metrics if name in _TOKEN_MEANS and metrics[name]]:

@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from math import gcd
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -31,13 +30,13 @@ from evenkeel.trainer.step.packing import (
     planned_cuts,
     prompt_numbers,
     with_shared_prompts,
-    work_of,
+    work,
 )
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.setup import Batch, Position, Setup, random_streams_kept
 
 if TYPE_CHECKING:
-    from trl import GRPOConfig
+    pass
 
 Compare = Callable[[Sequence[Batch], Sequence[Batch]], tuple[Tensor, Tensor, float]]
 """The gradients of two cuts, see `compared_gradients`."""
@@ -124,7 +123,7 @@ class Microbatches:
         place = self.schedule.place(position.microbatches)
         if self.planner is None:
             return buffered[place]
-        size = together(self.args)
+        size = self.schedule.together
         if place % size == 0 or not self._planned:
             start = place - place % size
             originals = buffered[start : start + size]
@@ -269,8 +268,8 @@ class PlannedCut:
         if self.attention_length is None:
             return None
         packed = packing(rows.numbers, rows.prompts, rows.completions, before, after)
-        shared = work_of(packed.owner.shape, self.attention_length)
-        unshared = work_of((len(rows.numbers), before + after), self.attention_length)
+        layouts = torch.tensor([packed.owner.shape, (len(rows.numbers), before + after)])
+        shared, unshared = work(layouts.prod(1), layouts[:, 0], self.attention_length)
         return packed.to(device) if pays(shared, unshared) else None
 
     def _plan(self, rows: Lengths, most: int, rows_each: int, size: int) -> tuple[list[list[int]], Lengths]:
@@ -339,11 +338,6 @@ def comparisons_due(verify_steps: int, step: int, max_steps: int) -> int:
     return verify_steps + sum(0 < each <= step for each in later)
 
 
-def together(args: "GRPOConfig") -> int:
-    """Micro-batches that are certain to be of one rollout batch and of one optimizer step."""
-    return gcd(args.steps_per_generation, args.gradient_accumulation_steps)
-
-
 def kept_tokens(schedule: UpdateSchedule, batch: Mapping[str, Any], pass_index: int) -> Tensor:
     """Tokens of a micro-batch that a pass trains, (B, T) bool."""
     return schedule.kept(batch["old_per_token_logps"].exp(), loss_mask(batch), pass_index, batch["row_keys"])
@@ -399,19 +393,15 @@ def last_counted(mask: Tensor) -> Tensor:
 
 def joined(microbatches: Sequence[Mapping[str, Any]]) -> Batch:
     """The rows of several micro-batches in one; what has no rows is the first's."""
-    first = microbatches[0]
-
-    def all_rows(name: str, value: Any) -> Any:
-        return torch.cat([m[name] for m in microbatches]) if isinstance(value, Tensor) and value.dim() else value
-
-    return {name: all_rows(name, value) for name, value in first.items()}
+    return {
+        name: torch.cat([m[name] for m in microbatches]) if isinstance(value, Tensor) and value.dim() else value
+        for name, value in microbatches[0].items()
+    }
 
 
 def _make_padding(batch: Batch, rows: Tensor) -> None:
-    """Turn ``rows`` (B,) bool into one prompt token and one completion token that no loss counts.
-
-    The token keeps its place in the attention mask, so that a gradient (of exactly zero) reaches every parameter.
-    """
+    """Turn ``rows`` (B,) bool into one prompt token and one completion token that no loss counts, but attention does:
+    a gradient (of exactly zero) reaches every parameter."""
     for name, value in _OF_PADDING.items():
         if isinstance(entry := batch.get(name), Tensor):
             batch[name] = entry.masked_fill(rows.view(-1, *[1] * (entry.dim() - 1)), value)

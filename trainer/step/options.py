@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -110,12 +111,10 @@ class Guards:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How often a rollout batch is trained on before the next one is generated; all counts are of micro-batches.
+    """How often a rollout batch is trained on before the next one is generated.
 
-    Attributes:
-        steps_per_generation: of one rollout batch.
-        accumulated: of one optimizer step.
-        num_iterations, num_passes: how often the batch is trained as a whole: TRL's μ and the schedule's passes.
+    ``steps_per_generation`` micro-batches are of one rollout batch, ``accumulated`` of one optimizer step; the batch is
+    trained ``num_iterations``, TRL's μ, times ``num_passes``, the schedule's.
     """
 
     steps_per_generation: int
@@ -127,6 +126,11 @@ class Schedule:
     def of(cls, args: "GRPOConfig", num_passes: int) -> "Schedule":
         """That of TRL's settings with an update schedule of so many passes."""
         return cls(args.steps_per_generation, args.gradient_accumulation_steps, args.num_iterations, num_passes)
+
+    @property
+    def together(self) -> int:
+        """Micro-batches that are certain to be of one rollout batch and of one optimizer step."""
+        return gcd(self.steps_per_generation, self.accumulated)
 
     @property
     def microbatches_per_rollout(self) -> int:

@@ -30,9 +30,6 @@ class Revisions:
 
     References and revisions of a step are drawn from the run's seed and the step alone, so that a resumed run draws
     what the first one drew (vLLM samples by its own seed). Revisions are sampled as rollouts are.
-
-    Args:
-        options: which answers are compared, how, and what is credited.
     """
 
     def __init__(self, options: RevisionOptions, setup: Setup) -> None:
@@ -41,10 +38,7 @@ class Revisions:
     def __call__(
         self, rollout: Rollout, correct: Tensor | None, seed: int, write: Write, metrics: dict[str, list[float]]
     ) -> dict[str, Tensor]:
-        """The columns of all ranks' rows.
-
-        Args:
-            correct: (N,) verdicts on all ranks' rollouts: 1 right, 0 wrong, NaN unscored; ``None`` = there are none.
+        """The columns of all ranks' rows; ``correct`` are the verdicts (N,) on them, ``None`` = there are none.
 
         Raises:
             ValueError: the reward functions leave no verdicts, or a prompt is not text.
@@ -169,9 +163,6 @@ class Teacher:
         self, rows: list[Row], batch: Batch, verdicts: Verdicts, seed: int, tokenize: Tokenize, score: Score
     ) -> dict[str, Tensor]:
         """``teacher_contrast`` (B, T), what siblings' responses say of the tokens; all ranks make as many passes.
-
-        Args:
-            verdicts: (N,) of all ranks, asked for only where a strategy wants them.
 
         Raises:
             ValueError: there are no verdicts.

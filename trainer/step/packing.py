@@ -12,7 +12,7 @@ The other half plans which rows go into which micro-batch, so that little of it 
 
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -54,12 +54,6 @@ def work(tokens: Tensor, sequences: Tensor, attention_length: float) -> Tensor:
     return (tokens * (1 + length / attention_length)).round().long()
 
 
-def work_of(layout: Sequence[int], attention_length: float) -> int:
-    """`work` of one layout: so many sequences of so many tokens each, padding included."""
-    sequences, length = layout
-    return int(work(torch.tensor(sequences * length), torch.tensor(sequences), attention_length))
-
-
 def pays(shared: Any, unshared: Any) -> Any:
     """Where ``shared`` work is `LEAST_GAIN` times less than ``unshared`` work."""
     return shared * LEAST_GAIN <= unshared
@@ -68,8 +62,7 @@ def pays(shared: Any, unshared: Any) -> Any:
 def padded_tokens(prompts: Int[Tensor, "U"], completions: Int[Tensor, "U"], rows: int) -> Int[Tensor, "U V"]:
     """Tokens of units i … j of ``rows`` rows each in one micro-batch, padding included: entry (i, j), 0 below i = j.
 
-    ``(j − i + 1) · rows · (longest prompt + longest completion)``: prompts are padded on the left, completions on the
-    right, each to the longest of the micro-batch.
+    ``(j − i + 1) · rows · (longest prompt + longest completion)``.
     """
     units = len(prompts)
     upper = torch.ones(units, units, dtype=torch.long).triu()
@@ -175,10 +168,8 @@ def _by_prompt(order: Tensor, prompt_lengths: Tensor, width: Tensor, totals: Ten
 def _best_cut(
     tokens: Int[Tensor, "U U"], cost: Int[Tensor, "U U"], max_microbatches: int, budget: int
 ) -> tuple[list[int] | None, int]:
-    """Ends of the segments whose cost is least in sum, none of more tokens than ``budget``, and that sum.
-
-    ``None`` where no cut fits.
-    """
+    """Ends of the segments whose cost is least in sum, none of more tokens than ``budget`` (``None``: no cut fits), and
+    that sum."""
     units = len(cost)
     edges = torch.arange(0, units, -(-units // _CANDIDATES))
     ends = torch.cat([edges[1:], torch.tensor([units])])

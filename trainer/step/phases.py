@@ -12,8 +12,7 @@ optimizer step on the logging process; a log line holds the mean over its steps.
 - ``update``: forwards, backwards, planned micro-batches, clipping, the optimizer;
 - ``log``: logging, of the step before: the time of a log is known when it has been written.
 
-They add up to the time of the training steps and logs; evaluations, checkpoints and the loading of
-rows are in none.
+They add up to the time of the training steps and logs; evaluations, checkpoints and the loading of rows are in none.
 """
 
 import time

@@ -59,9 +59,9 @@ class Candidates:
 class Prompts:
     """The rows of each rollout batch: those of the prompts that ``sampler`` chooses, or TRL's.
 
-    TRL's own sampler still counts steps and epochs. With a sampler of several rounds the rows are generated and scored
-    first, and TRL is given those that are kept. Metrics are of the kept rows; ``verifier/…``, ``environment/…``,
-    ``tools/…``, ``num_tokens`` and ``prompt_sampler/reward`` are of all that was generated.
+    With a sampler of several rounds the rows are generated and scored first, and TRL is given those that are kept.
+    Metrics are of the kept rows; ``verifier/…``, ``environment/…``, ``tools/…``, ``num_tokens`` and
+    ``prompt_sampler/reward`` are of all that was generated.
 
     Args:
         data: the training rows by position; read only where there is a sampler.

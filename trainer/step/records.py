@@ -25,8 +25,7 @@ class Recorder:
 
     Attributes:
         sink: takes the number of the batch in the run and this rank's rows, column → values.
-        rows_per_batch: of so many rows, rounded up to whole groups that are spread evenly over the batch, something is
-            recorded; ``None`` = of all. On several ranks each passes on its rows of the same groups.
+        rows_per_batch: so many rows of all ranks, rounded up to whole groups, are recorded; ``None`` = all.
     """
 
     sink: Callable[[int, Columns], None] | None = None

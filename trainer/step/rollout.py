@@ -1,9 +1,4 @@
-"""One rollout batch, and the queue of those that are written some batches before they are trained.
-
-With `options.Speed.staleness` k, where training takes up batch t, batch t + k is written by the policy as it is there,
-and kept with π_old of that policy, the reference, rewards, advantages, labels and metrics. The initial policy writes
-batches 0 to k. A batch is trained at the same place and on the same prompts as without staleness.
-"""
+"""One rollout batch, and the queue of those that are written some batches before they are trained: docs/lag.md."""
 
 import contextvars
 import io
@@ -137,13 +132,8 @@ class RolloutBatch:
 
 @dataclass(frozen=True)
 class PendingRollout:
-    """A rollout batch whose completions vLLM's server is still writing.
-
-    Attributes:
-        request: for the completions of ``rows``.
-        state: transformers' state of training when it was made.
-        number, at, metrics: as those of `RolloutBatch`.
-    """
+    """A rollout batch whose completions vLLM's server is still writing; ``state``: transformers', at the request. The
+    others are as those of `RolloutBatch`."""
 
     rows: list[Row]
     request: "Request"
@@ -154,9 +144,7 @@ class PendingRollout:
 
 
 class EpochSampler(Sampler[int]):
-    """TRL's `RepeatSampler`, whose order is made a function of (seed, epoch), so that a resumed run continues it.
-
-    Epoch e draws what the stock sampler draws at its e-th pass; that one starts over at pass 0 after a resume.
+    """TRL's `RepeatSampler`, whose e-th epoch draws what that draws at its e-th pass, also after a resume.
 
     Args:
         epoch_of_training: the epoch that the trainer is in; after a resume on several processes no dataloader sets it.
@@ -211,10 +199,9 @@ class Lag:
 
     Attributes:
         staleness: k; 0 = nothing is written ahead.
-        overlaps: the newest batch is generated while older ones are trained.
         order: the run's rows by rollout batch; set before training where k > 0.
         ahead: how many batches after the one in training the batch that is being written comes.
-        pending: the batch that is generated while others are trained.
+        pending: the batch that is generated while others are trained, where generation ``overlaps``.
     """
 
     order: RunOrder

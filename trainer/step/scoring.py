@@ -113,11 +113,8 @@ class Scoring:
     def complete(
         self, batch: Batch, metrics: dict[str, list[float]], score: Callable[[Batch], dict[str, Tensor]]
     ) -> None:
-        """Complete a rollout batch that TRL has made: entropies of π_old added, what was made of NaN removed.
-
-        Args:
-            score: see `evenkeel.trainer.step.rollout.Rollout`.
-        """
+        """Complete a rollout batch that TRL has made: entropies of π_old added, what was made of NaN removed; ``score``
+        is that of a `Rollout`."""
         if self._old_entropies is not None:
             batch["old_entropies"], self._old_entropies = self._old_entropies, None
         if self.skips_old:
@@ -170,11 +167,8 @@ class Scoring:
 def summing_squares(
     model: Any, head: Any, temperature: float, *, in_float32: bool
 ) -> Iterator[tuple[Callable[..., Any], list[Tensor]]]:
-    """``model`` to be called as TRL calls it, and the log Σ_v π(v)² (B, P + T − 1) that its calls leave in turn.
-
-    Args:
-        head: the module in ``model`` that TRL has given its fused head; inside, one that sums squares too.
-    """
+    """``model`` to be called as TRL calls it, and the log Σ_v π(v)² (B, P + T − 1) that its calls leave in turn:
+    inside, the fused head that TRL has given ``head`` sums squares too."""
     found: list[Tensor] = []
 
     def scored(**inputs: Any) -> Any:

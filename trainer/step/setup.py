@@ -34,8 +34,7 @@ class Position:
         step: optimizer steps made, also before the run was resumed.
         max_steps: optimizer steps of the run.
         microbatches: micro-batches trained since this process started; TRL's ``_step``.
-        rollout: rollout batches of the run that were trained to their end, so the number of the one in training. The
-            same on any number of processes, and in a run that was resumed.
+        rollout: rollout batches of the run that were trained to their end, so the number of the one in training.
     """
 
     step: int

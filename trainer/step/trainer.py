@@ -287,7 +287,8 @@ class RLVRTrainer(GRPOTrainer):
                 _, ids, _, answers, *_ = self._generate(prompts[first : first + size])
                 token_ids += ids
                 completions += answers
-            self._kept_or_scored_rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
+            with self.parts.phases("verify_wait"):  # not our own, which keeps them as the rollout's
+                super()._calculate_rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         return token_ids, logged
 
@@ -397,18 +398,13 @@ class RLVRTrainer(GRPOTrainer):
         return result
 
     def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
-        rewards = self._kept_or_scored_rewards(*positional, **keywords)
-        self.parts.judging.refuse_unusable(rewards)
-        if self.model.training:
-            self.parts.judging.keep(rewards, self._pending_extra_logs)
-        return rewards
-
-    def _kept_or_scored_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
-        """(N, F) of all ranks: what was scored already, or scored now by TRL."""
         parts = self.parts
         with parts.phases("verify_wait"):
             kept = parts.prompts.take_rewards(self._pending_extra_logs)
             rewards: Tensor = super()._calculate_rewards(*positional, **keywords) if kept is None else kept
+        parts.judging.refuse_unusable(rewards)
+        if self.model.training:
+            parts.judging.keep(rewards, self._pending_extra_logs)
         return rewards
 
     # 4. The loss of a micro-batch, and the optimizer step

@@ -11,7 +11,7 @@ from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.contract import traits
-from evenkeel.trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks, together
+from evenkeel.trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks
 from tests.paths import ROOT
 from tests.trainer.step.test_trainer import perturb
 from tests.trainer.training import (
@@ -92,7 +92,7 @@ def tokens(cut: list[dict[str, Any]]) -> int:
 
 def check(trainer: RLVRTrainer, *, dead: str = "half", fewer: float = 0.85) -> None:
     """The gradient of every optimizer step of every pass, to 1e-6 of its size, with a share of the tokens."""
-    buffered, size = rollout(trainer, dead), together(trainer.args)
+    buffered, size = rollout(trainer, dead), trainer.parts.schedule.together
     assert trainer.parts.microbatches.planner is not None
     for pass_index in range(trainer.strategies.schedule.num_passes):
         for start in range(0, len(buffered), size):
