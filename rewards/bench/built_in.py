@@ -18,12 +18,8 @@ class Row:
 
 
 def _generated(generator: Callable[..., list[dict[str, Any]]], **options: Any) -> Callable[[], list[Row]]:
-    def rows() -> list[Row]:
-        return [
-            Row(row["prompt"], row["reference"]) for row in generator(part="test", train=0, test=8, seed=0, **options)
-        ]
-
-    return rows
+    sized = {"part": "test", "train": 0, "test": 8, "seed": 0, **options}
+    return lambda: [Row(row["prompt"], row["reference"]) for row in generator(**sized)]
 
 
 def _written(*pairs: tuple[str, Any]) -> Callable[[], list[Row]]:

@@ -122,12 +122,7 @@ def audit(
         chosen = chosen if task or chosen in BUILT_IN else TASKS["math"]
         verifier, rows = audit_rows(chosen)
         caller.seconds = CODE_SECONDS if chosen == "code_tests" else SECONDS
-        reading, wins = _reading(caller, verifier, rows, chosen, form)
-        notes = []
-        if chosen == "code_tests" and any(wins):
-            unread = [row.question for row, won in zip(rows, wins, strict=True) if not won]
-            rows = [row for row, won in zip(rows, wins, strict=True) if won]
-            notes += [f"it does not read these tests, which are left out: {question}" for question in unread]
+        reading, notes = _reading(caller, verifier, rows, chosen, form), []
         cases = list(audit_cases(chosen, verifier, reading, rows))
         asked = caller.ask([case for case in cases if case.kind == "gold"])
         if chosen == "math_answer" and _pays_numbers_alone(asked):
@@ -166,10 +161,8 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str) 
     return Caller(pool, signature, parameters, takes_any, columns, gold)
 
 
-def _reading(
-    caller: Caller, verifier: Verifier, rows: Sequence[Row], task: str, form: str | None
-) -> tuple[str, list[bool]]:
-    """The form in which it tells golds from other rows' golds most often, and of which rows it does.
+def _reading(caller: Caller, verifier: Verifier, rows: Sequence[Row], task: str, form: str | None) -> str:
+    """The form in which it tells golds from other rows' golds most often.
 
     The caller gets the shape of completions in which it does. Where it tells none apart: the form that raises least
     and pays most.
@@ -179,7 +172,7 @@ def _reading(
     if form is not None:
         forms = [form.replace("{", "{{").replace("}", "}}").replace(ANSWER, "{}")]
     shapes: list[Shape] = ["messages", "text"] if caller.signature == "TRL" else ["text"]
-    best: tuple[tuple[float, ...], str, Shape, list[bool]] = (-1.0,), usual, "text", []
+    best: tuple[tuple[float, ...], str, Shape] = (-1.0,), usual, "text"
     for text, caller.shape in product(forms, shapes):
         golds = [gold_in(text, verifier, row.reference) or "" for row in rows]
         pairs = zip(rows, golds, [*golds[1:], golds[0]], strict=True)
@@ -191,11 +184,11 @@ def _reading(
         ]
         paid = [gold for gold in rewards[::2] if gold is not None]
         score = (sum(wins), -sum(each.fault != "" for each in asked), mean(paid) if paid else 0.0)
-        best = max(best, (score, text, caller.shape, wins), key=lambda tried: tried[0])
+        best = max(best, (score, text, caller.shape), key=lambda tried: tried[0])
         if all(wins) or caller.ends >= MOST_ENDS:
             break
-    _, text, caller.shape, wins = best
-    return text, wins
+    _, text, caller.shape = best
+    return text
 
 
 def _right_at(asked: Sequence[Asked]) -> float:

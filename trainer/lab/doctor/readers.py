@@ -60,11 +60,9 @@ def read(path: str | Path) -> Record:
     for raw in reader(content, file, damaged):
         lines.append(_line(raw, lines[-1][0] + 1 if lines else 1))
     if not any(key in _KNOWN or any(kind.fullmatch(key) for kind in HELD_OUT) for _, line in lines for key in line):
-        keys = ", ".join(sorted({key for _, line in lines for key in line})[:8])
-        what = f"what it holds is {keys}" if keys else "it holds no numbers at all"
         where = f" ({damaged[0]})" if damaged else ""
         raise Refusal(
-            f"{file}: no line has a metric that a rule reads, such as reward; {what}{where}. Name a metrics.jsonl, "
+            f"{file}: no line has a metric that a rule reads, such as reward{where}. Name a metrics.jsonl, "
             "trainer_state.json, run-*.wandb, or the file of verl's logger `file`."
         )
     return Record(file, lines, damaged)

@@ -11,7 +11,6 @@ from evenkeel.trainer.run.check.memory import ModelSize
 from evenkeel.trainer.run.config import RunConfig, lora_config
 from evenkeel.trainer.run.tokenizer import folder_fault
 
-_NO_HEAD = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "LMHead")
 _MODEL = ("model", "name_or_path")
 
 
@@ -22,7 +21,7 @@ def model_settings(config: RunConfig) -> Any:
         Refusal: it cannot be read, or writes no text.
     """
     from transformers import AutoConfig
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as WRITERS
+    from transformers.models.auto import modeling_auto as known
 
     from evenkeel.trainer.run.data.sources import use_offline_mode
 
@@ -41,23 +40,31 @@ def model_settings(config: RunConfig) -> Any:
         raise Refusal(problems=[Problem(_MODEL, what, code="unreadable-model")]) from fault
     names = settings.architectures or []
     own = "AutoModelForCausalLM" in (getattr(settings, "auto_map", None) or {})
-    if names and not own and not any(name.endswith(_NO_HEAD) or name in WRITERS.values() for name in names):
+    writers = {
+        *known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values(),
+        *known.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values(),
+    }
+    if names and not own and not writers & {*names}:
         what = f"is {model.name_or_path!r}, a {names[0]} and no causal language model."
         raise Refusal(problems=[Problem(_MODEL, what, "Name a model for text.", code="not-a-language-model")])
     return settings
 
 
+def model_class(settings: Any) -> Any:
+    """The class that TRL loads; ``None`` where that is code of the model's own."""
+    import transformers
+
+    return getattr(transformers, (settings.architectures or [""])[0], None)
+
+
 def skeleton_of(settings: Any) -> Any:
     """The model on the meta device; ``None`` where its class needs code of its own."""
     import torch
-    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
-    kinds = (AutoModelForCausalLM, AutoModelForImageTextToText)
-    known = next((kind for kind in kinds if type(settings) in kind._model_mapping), None)
-    if known is None:
+    if (kind := model_class(settings)) is None:
         return None
     with torch.device("meta"), without_zero3():
-        return known.from_config(settings)
+        return kind._from_config(settings)
 
 
 @contextmanager

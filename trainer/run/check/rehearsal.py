@@ -20,14 +20,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evenkeel.trainer.run.check.model import model_class
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of
 
 _TOKENS, _HEAD = 8, 16
 """Of a completion; width of an attention head."""
-_PROMPTS, _LOOKED_AT = 2, 200
-"""Of a rollout batch, and of the rows of each task among which the shortest are taken."""
+_PROMPTS = 2
+"""Of a rollout batch."""
 _ON_A_GPU = (
     *("vllm_", "use_vllm", "deepspeed", "fsdp", "fp16", "tf32", "hub_", "push_to_hub", "dataloader_", "ddp_"),
     *("torch_compile", "use_liger_kernel", "optim_target_modules", "generation_batch_size"),
@@ -73,14 +74,13 @@ def _small(experiment: Experiment, config: RunConfig) -> Experiment:
 
 def _chosen(rows: Any, at_least: int) -> list[int]:
     """Rows of every task, the shortest of each; all of them where there are few."""
-    tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
+    tasks = rows["task"][:] if "task" in rows.column_names else [None] * len(rows)
+    sizes = [len(str(prompt)) for prompt in rows["prompt"][:]]
     by_task: dict[Any, list[int]] = {}
-    for row, task in enumerate(tasks):
-        if len(of_task := by_task.setdefault(task, [])) < _LOOKED_AT:
-            of_task.append(row)
-    prompts = rows["prompt"]
+    for row in sorted(range(len(rows)), key=sizes.__getitem__):
+        by_task.setdefault(tasks[row], []).append(row)
     each = -(-at_least // len(by_task))
-    return [row for found in by_task.values() for row in sorted(found, key=lambda row: len(str(prompts[row])))[:each]]
+    return [row for found in by_task.values() for row in found[:each]]
 
 
 def rehearsed_config(experiment: Experiment, model: Path, run: Path) -> RunConfig:
@@ -147,10 +147,8 @@ def save_small_model(settings: Any, folder: Path) -> Path | None:
     It is narrow, where a narrow one runs; ``None`` where none does: its class needs code of its own, or its layers.
     """
     import torch
-    import transformers
 
-    kind = getattr(transformers, (settings.architectures or [""])[0], None)
-    if kind is None:
+    if (kind := model_class(settings)) is None:
         return None
     for cut in (_narrow, _two_layers):
         try:

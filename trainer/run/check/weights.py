@@ -7,7 +7,7 @@ from typing import Any
 
 from evenkeel.errors import Problem, Severity
 from evenkeel.trainer.run.check.context import CheckContext
-from evenkeel.trainer.run.check.model import without_zero3
+from evenkeel.trainer.run.check.model import model_class, without_zero3
 from evenkeel.trainer.run.check.rehearsal import quietly
 
 _MODEL = ("model", "name_or_path")
@@ -66,13 +66,8 @@ def stored_weights(folder: Path) -> dict[str, Any]:
 
 def compared(settings: Any, stored: dict[str, Any]) -> dict[str, list[str]]:
     """How weights differ from what the settings ask for → names of tensors, by transformers' own rules."""
-    import transformers
-    from transformers import AutoModelForCausalLM
-
-    kind = getattr(transformers, (settings.architectures or [""])[0], None)
-    kind = kind or AutoModelForCausalLM._model_mapping[type(settings)]
     with quietly(), without_zero3():
-        _, found = kind.from_pretrained(
+        _, found = model_class(settings).from_pretrained(
             None,
             config=deepcopy(settings),
             state_dict=stored,

@@ -100,8 +100,8 @@ def test_what_json_cannot_hold_and_words_are_no_numbers(tmp_path: Path):
 
 REFUSED = {
     "absent": (None, "does not exist"),
-    "empty.jsonl": (b"", "it holds no numbers at all"),
-    "other.jsonl": (b'{"step": 1, "accuracy_of_mine": 0.5}\n', "what it holds is accuracy_of_mine, step"),
+    "empty.jsonl": (b"", "no line has a metric that a rule reads"),
+    "other.jsonl": (b'{"step": 1, "accuracy_of_mine": 0.5}\n', "no line has a metric that a rule reads"),
     "text.jsonl": (b"step 1: reward .5\n", "line 1 is no JSON object"),
     "deep.jsonl": (b"[" * 100_000, "line 1 is no JSON object"),
     "trainer_state.json": (b'{"log_history": [{"st', "is cut off or has no list log_history"),
