@@ -11,6 +11,7 @@ from evenkeel.trainer.algorithms.contract import (
     Traits,
     traits,
 )
+from evenkeel.trainer.algorithms.prompt_samplers import uniform
 from evenkeel.trainer.algorithms.registry import find_strategy
 from evenkeel.trainer.algorithms.trial import separable
 from tests.trainer.algorithms.test_registry import build, refused
@@ -95,31 +96,13 @@ def test_what_is_remembered_is_in_the_state(kind, part):
     refused(kind, part, "part", "state_dict and load_state_dict")
 
 
-class Walk:
-    """A prompt sampler that goes on from where it is."""
-
-    def __init__(self):
-        self.position = 0
-
-    def __call__(self, count, num_prompts, seed):
-        self.position += 1
-        return [(self.position + each) % num_prompts for each in range(count)]
-
-    def state_dict(self):
-        return {"position": self.position}
-
-    def load_state_dict(self, state):
-        self.position = state["position"]
-
-
 @traits(draws_at_random=True)
-class AnyPrompts(Walk):
+class AnyPrompts(uniform):
     def __call__(self, count, num_prompts, seed):
         return torch.randperm(num_prompts)[:count].tolist()
 
 
-def test_a_sampler_goes_on_from_its_state_and_chooses_alike_on_all_processes():
-    assert build(PROMPT_SAMPLER, Walk).name == "Walk"
+def test_a_sampler_chooses_alike_on_all_processes():
     refused(PROMPT_SAMPLER, AnyPrompts, "part", "row_draws")
 
 

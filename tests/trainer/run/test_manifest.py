@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.record.manifest import (
     data_fingerprint,
-    differences,
     model_files,
     read_manifest,
     starting_point,
@@ -46,18 +45,6 @@ def test_the_record_holds_what_a_rerun_needs(recorded: Path):
     assert {"torch", "trl", "transformers", "numpy"} <= record["packages"].keys()
     assert record["machine"]["torch_threads"] >= 1
     assert load_config(recorded / "config.yaml").run_seed == 4
-
-
-def test_what_changed_is_named_with_both_values(recorded: Path, monkeypatch: pytest.MonkeyPatch):
-    before = read_manifest(recorded)
-    assert differences(before, before) == []
-    now: dict[str, Any] = {**before, "packages": {**before["packages"], "torch": "9.9"}, "git_diff": "+ x"}
-    now["environment"] = {}
-    assert differences(before, now) == [
-        "environment.OMP_NUM_THREADS: 1 → absent",
-        "git_diff: changed",
-        f"packages.torch: {before['packages']['torch']} → 9.9",
-    ]
 
 
 def test_large_weights_are_read_at_both_ends(tmp_path: Path):

@@ -30,11 +30,11 @@ def estimate(name, rollout, **options):
 
 
 @st.composite
-def rollouts(draw, lowest=0, highest=8, min_group_size=4):
-    """One to three groups of up to six responses over an alphabet of three tokens; some are unscored."""
-    group_size, num_groups = draw(st.integers(min_group_size, 6)), draw(st.integers(1, 3))
+def rollouts(draw):
+    """One to three groups of two to six responses over an alphabet of three tokens; some are unscored."""
+    group_size, num_groups = draw(st.integers(2, 6)), draw(st.integers(1, 3))
     count = group_size * num_groups
-    eighths = st.integers(lowest, highest).map(lambda number: number / 8)
+    eighths = st.integers(-16, 24).map(lambda number: number / 8)
     rewards = draw(st.lists(eighths | st.sampled_from([0.0, 1.0, NAN]), min_size=count, max_size=count))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
     lengths = torch.tensor(draw(st.lists(st.integers(1, LENGTH), min_size=count, max_size=count)))

@@ -14,8 +14,6 @@ from evenkeel.trainer.algorithms.advantages.exchangeable import (
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo, rloo
 from tests.trainer.algorithms.advantages.rollouts import NAN, property_test, rollouts
 
-mixed_rollouts = rollouts(lowest=-16, highest=24, min_group_size=2)
-
 
 def prefix_tree(rewards, group_size, completion_ids, weights=None):
     weights = torch.ones_like(rewards) if weights is None else weights
@@ -33,7 +31,7 @@ def group_std(rewards):
 
 
 @property_test
-@given(mixed_rollouts, st.randoms(use_true_random=False))
+@given(rollouts(), st.randoms(use_true_random=False))
 def test_weighted_advantages_of_a_group_sum_to_zero(rollout, random):
     rewards, group_size = rollout["rewards"], rollout["group_size"]
     weights = torch.tensor([random.choice([0.0, 1 / 3, 1.0, 7.5]) for _ in rewards])
@@ -94,7 +92,7 @@ def literal_prefix_tree(rewards, group_size, completion_ids):
 
 
 @property_test
-@given(mixed_rollouts)
+@given(rollouts())
 def test_prefix_tree_equals_its_definition(rollout):
     rewards, group_size, inputs = rollout["rewards"], rollout["group_size"], rollout
     torch.testing.assert_close(
@@ -114,7 +112,7 @@ def test_prefix_tree_leaves_masked_responses_out_and_still_cancels():
 
 
 @property_test
-@given(mixed_rollouts, st.randoms(use_true_random=False))
+@given(rollouts(), st.randoms(use_true_random=False))
 def test_weak_token_classes_leave_no_residual(rollout, random):
     rewards, group_size, inputs = rollout["rewards"], rollout["group_size"], rollout
     weights = torch.tensor([random.choice([1 / 3, 1.0, 7.5]) for _ in rewards])

@@ -16,8 +16,6 @@ from evenkeel.trainer.algorithms.advantages.group_baselines import (
 )
 from tests.trainer.algorithms.advantages.rollouts import NAN, property_test, rollouts
 
-mixed_rollouts = rollouts(lowest=-16, highest=24, min_group_size=2)
-
 
 def scored_groups(rewards, group_size):
     """The scored rewards of each group."""
@@ -55,7 +53,7 @@ FORMULAS = {
 
 @pytest.mark.parametrize("estimator", FORMULAS, ids=lambda function: function.__name__)
 @property_test
-@given(mixed_rollouts)
+@given(rollouts())
 def test_estimators_are_their_formulas_in_exact_fractions(estimator, rollout):
     rewards, group_size = rollout["rewards"], rollout["group_size"]
     exact = expected(rewards, group_size, FORMULAS[estimator])
@@ -63,7 +61,7 @@ def test_estimators_are_their_formulas_in_exact_fractions(estimator, rollout):
 
 
 @property_test
-@given(mixed_rollouts)
+@given(rollouts())
 def test_reinforce_pp_whitens_over_the_batch(rollout):
     rewards, group_size = rollout["rewards"], rollout["group_size"]
     groups = [scored for scored in scored_groups(rewards, group_size) if scored]

@@ -55,22 +55,18 @@ def test_variants_whose_cells_would_be_refused_are_named_before_the_first_cell(
     assert not (tmp_path / "runs").exists()
 
 
-def test_rows_that_variants_share_are_made_once(tmp_path: Path):
+def test_rows_that_variants_share_are_made_once_under_the_variables_of_the_sweep(tmp_path: Path):
     (tmp_path / "counting_rows.py").write_text(GENERATOR)
-    rows = {part: {"generator": {"name": "counting_rows:counted", "part": part}} for part in ("train", "test")}
-    base = f"data: {json.dumps(rows)}\nrewards: [{{verifier: exact_match}}]\n"
-    variants = {f"rate_{n}": {"trl.learning_rate": n / 1000} for n in (1, 2)}
-    loaded, tree = load_sweep(written(tmp_path, variants, base))
-    (plans,) = checked_plans(tree, loaded)
-    assert len(plans) == 2 * 3
-    assert (tmp_path / "asked.txt").read_text() == "traintest"
-
-
-def test_variables_of_the_sweep_count_as_they_do_for_its_cells(tmp_path: Path):
-    file = written(tmp_path, {}, "model: {name_or_path: $POLICIES/policy}\n", environment={"POLICIES": str(tmp_path)})
     (tmp_path / "policy").symlink_to(ROOT / "configs/tiny_policy/countdown")
+    rows = {part: {"generator": {"name": "counting_rows:counted", "part": part}} for part in ("train", "test")}
+    base = (
+        f"model: {{name_or_path: $POLICIES/policy}}\ndata: {json.dumps(rows)}\nrewards: [{{verifier: exact_match}}]\n"
+    )
+    file = written(tmp_path, {"other": {"trl.learning_rate": 0.001}}, base, environment={"POLICIES": str(tmp_path)})
     loaded, tree = load_sweep(file)
-    assert checked_plans(tree, loaded)
+    (plans,) = checked_plans(tree, loaded)
+    assert len(plans) == 2 * 2
+    assert (tmp_path / "asked.txt").read_text() == "traintest"
 
 
 def test_a_cell_is_named_and_not_run_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
