@@ -75,4 +75,4 @@ def _settings(runs: RecordedRuns, variant: str) -> dict[str, Any]:
         for name, part in (config.get("algorithm") or {}).items()
     }
     found = flattened({**config, **({"algorithm": parts} if parts else {})})
-    return {key: value for key, value in found.items() if key not in CELL_SETTINGS and key != "trl.seed"}
+    return {key: value for key, value in found.items() if key not in CELL_SETTINGS}

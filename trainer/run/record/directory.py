@@ -88,9 +88,9 @@ def check_same_run(config: RunConfig, run: RunRecord, started: int, world_size: 
         for key in (*TRL_MAY_CHANGE, *(LENGTH if constant else ())):
             settings["trl"].pop(key, None)
     if lines := changes(saved, current):
-        if any(line.startswith(tuple(f"trl.{key}:" for key in LENGTH)) for line in lines):
-            lines.append("The learning rate depends on how long the run is.")
         shown, again = "\n".join(f"  {line}" for line in lines), run.path / CONFIG
+        if any(line.startswith(tuple(f"trl.{key}:" for key in LENGTH)) for line in lines):
+            shown += "\nThe learning rate depends on how long the run is."
         raise Refusal(
             f"{run.path} was started with other settings:\n{shown}\nResume it with {again}, or start a new run.",
             code="resume",
