@@ -244,7 +244,7 @@ def test_format(reference: Any, kind: type, right: str, wrong: str) -> None:
         ({"private_test_cases": base64.b64encode(zlib.compress(pickle.dumps(print))).decode()}, "builtins.print"),
         ({"test_list": ["add(1, 2)"]}, "asserts nothing"),
         ({"test": "def check(candidate): assert candidate(1)", "entry_point": "os.system('x')"}, "names no function"),
-        ({"test_list": ["assert 1 == 1"]}, "nothing of the answer"),
+        ({"test_list": ["assert 1 == 1"]}, "without using the answer"),
         ({"test_list": ["import not_there\nassert not_there.f(g(1))"]}, "not installed"),
         (
             {"test_code": "from solution import f\ndef test_a(capsys):\n    f()\n    assert capsys.readouterr()"},
