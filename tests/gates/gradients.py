@@ -34,17 +34,17 @@ TRL_CUT: dict[str, Any] = {"speed": Speed(microbatches="trl")}
 PLANNED_CUT: dict[str, Any] = {"speed": Speed(microbatches="planned", verify_steps=0)}
 """Keywords of `RLVRTrainer`; without verification a wrong gradient is not replaced by TRL's."""
 
-LOSSES = ("grpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
+LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
 _LOPTI = {"update_schedule": {"name": "lopti", "eta": 0.04}}
 _WEIGHTED = {"token_weight": {"name": "adv_reweight", "alpha": 0.3}}
 PLANNED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     **{name: ({"loss_type": name}, {}) for name in LOSSES},
-    **{f"{name}, beta 0.04": ({"loss_type": name, "beta": 0.04}, {}) for name in LOSSES},
-    **{f"{name}, lopti": ({"loss_type": name}, _LOPTI) for name in ("grpo", "dapo", "vespo")},
+    **{f"{name}, beta 0.04": ({"loss_type": name, "beta": 0.04}, {}) for name in LOSSES if name != "bnpo"},
+    **{f"{name}, lopti": ({"loss_type": name}, _LOPTI) for name in ("grpo", "bnpo", "dapo", "vespo")},
     "dapo, lopti and weights": ({"loss_type": "dapo"}, {**_LOPTI, **_WEIGHTED}),
     "grpo, ratios of sequences": ({"loss_type": "grpo", "importance_sampling_level": "sequence"}, {}),
     "dr_grpo, off-policy mask": ({"loss_type": "dr_grpo", "off_policy_mask_threshold": 0.01}, {}),
-    "grpo, two-sided clip": ({"loss_type": "grpo", "delta": 1.1}, {}),
+    "bnpo, two-sided clip": ({"loss_type": "bnpo", "delta": 1.1}, {}),
     "grpo, truncated masked": ({"loss_type": "grpo", "mask_truncated_completions": True}, {}),
     "dapo, prefix tree": ({"loss_type": "dapo"}, {"advantage": "exchangeable_prefix_tree"}),
     "cispo, coefficient": ({"loss_type": "cispo"}, {"coefficient": "dfpo_min_replace"}),

@@ -228,7 +228,7 @@ class Experiment:
             engine=(config.vllm or VLLMSection()).options,
             evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
             **self.environment_arguments,
-            guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults),
+            guards=Guards(Path(args.output_dir) / "faults", config.stopping.skip_faults),
         )
         silence(trainer)
         for adapter in getattr(trainer.model, "peft_config", {}).values():

@@ -192,8 +192,8 @@ def _not_planned(settings: Settings) -> Iterator[str]:
         yield f"top_entropy_quantile = {args.top_entropy_quantile:g} goes by the tokens of a micro-batch"
     if args.entropy_coef != 0.0 or args.use_adaptive_entropy:
         yield "the entropy bonus is a mean over the tokens of a micro-batch"
-    if args.loss_type == "bnpo":
-        yield "loss_type 'bnpo' divides by the tokens of a micro-batch"
+    if args.loss_type == "bnpo" and args.beta != 0.0:
+        yield "loss_type 'bnpo' divides the KL term by the tokens of a micro-batch"
     for part in (strategies.token_weight, strategies.coefficient):
         if part is not None and part.traits.draws_at_random:
             yield f"{described(part)} draws at random"

@@ -35,7 +35,7 @@ class FaultError(RuntimeError):
 class FaultGuard:
     """An optimizer step with a non-finite loss or gradient norm does not happen.
 
-    Its batch, losses, norm and seed go to ``<folder>/step-<N>/rank-<R>.pt``, N the step that was not made (from 1);
+    Its batch, losses and norm go to ``<folder>/step-<N>/rank-<R>.pt``, N the step that was not made (from 1);
     with the weights where the run stops, which it does after ``max_skipped`` such steps.
 
     Args:
@@ -80,8 +80,7 @@ class FaultGuard:
             return False
         folder = self.options.fault_folder / f"step-{position.step + 1}"
         folder.mkdir(parents=True, exist_ok=True)
-        found = {"losses": losses, "grad_norm": value, "seed": self.options.seed}
-        torch.save({**evidence, **found}, folder / f"rank-{self.ranks.index}.pt")
+        torch.save({**evidence, "losses": losses, "grad_norm": value}, folder / f"rank-{self.ranks.index}.pt")
         skipped = self.counts[SKIPPED]
         if skipped >= self.options.max_skipped or self.step_is_made:
             if not (self.step_is_made or self.ranks.sharded):  # there a rank holds a part of them

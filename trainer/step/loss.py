@@ -129,6 +129,8 @@ class Loss:
         batch["advantages"] = self._token_advantages(batch, mask, position)
         if self.lags:
             add_lag(self.means, batch["logps"] - batch["old_per_token_logps"], mask)
+        if (scale := batch.get("row_scale")) is not None:
+            batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
         self.shared_prefixes.watch(logps, batch["groups"], batch["shared_prefix"])
 
     def finish(self, loss: Tensor, batch: Batch, metrics: dict[str, list[float]], *, is_last: bool) -> Tensor:

@@ -193,9 +193,10 @@ class PlannedCut:
     def cut(self, microbatches: Sequence[Batch], pass_index: int) -> list[Batch]:
         """As many micro-batches as given with the gradient of the given; where some are padding alone, the first.
 
-        Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by; ``all_tokens`` and
-        ``all_rows``, whose sums over the micro-batches are those of all rows; with several passes ``keep``, the tokens
-        of this one; where its rows share their prompts ``packing``. A collective.
+        Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by, and may hold ``row_scale``
+        (B,), what its advantages are; ``all_tokens`` and ``all_rows``, whose sums over the micro-batches are those of
+        all rows; with several passes ``keep``, the tokens of this one; where its rows share their prompts ``packing``.
+        A collective.
         """
         rows_each = len(microbatches[0]["completion_ids"])
         whole = joined(microbatches)
@@ -203,6 +204,8 @@ class PlannedCut:
         if self.strategies.schedule.num_passes > 1:
             # a schedule may look at all rows of a micro-batch: those of TRL's cut
             whole["keep"] = torch.cat([kept_tokens(self.strategies.schedule, m, pass_index) for m in microbatches])
+        if self.args.loss_type == "bnpo":  # each row's divisor in TRL's cut
+            whole["row_scale"] = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches]).clamp(min=1)
         lengths = self._lengths(whole["prompt_ids"], whole["prompt_mask"], self._needed(whole, mask))
         units, lengths = self._plan(lengths, len(microbatches), rows_each, self.rows_per_unit)
         planned = [self._microbatch(whole, rows, lengths, rows_each) for rows in units]
@@ -322,6 +325,8 @@ class PlannedCut:
                 batch["completion_mask"] = batch["completion_mask"] * within.to(chosen.device, non_blocking=True)
         if padding.any():
             _make_padding(batch, padding.to(chosen.device, non_blocking=True))
+        if "row_scale" in batch:
+            batch["row_scale"] = loss_mask(batch).sum().clamp(min=1) / batch["row_scale"]
         batch["loss_scale"] = len(rows) / rows_each if self.args.loss_type in ROW_MEAN else 1.0
         return batch
 

@@ -103,8 +103,6 @@ class Guards:
 
     fault_folder: Path
     """Where batches with a fault are kept."""
-    seed: int = 0
-    """Of the run, for what is kept."""
     max_skipped: int = 0
     """How many optimizer steps with a non-finite loss or gradient may be left out."""
 

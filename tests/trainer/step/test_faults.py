@@ -58,7 +58,7 @@ def trained(
     }
     arguments = GRPOConfig(**{**defaults, **settings})
     rows = Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"] * 4})
-    guards = Guards(folder / "faults", seed=arguments.seed, max_skipped=max_skipped)
+    guards = Guards(folder / "faults", max_skipped=max_skipped)
     trainer = (trainer_class or Guarded)(str(model), lengths_modulo_three, arguments, rows, guards=guards)
     trainer.loss_at = loss_at
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
@@ -71,7 +71,7 @@ def test_the_run_stops_with_its_weights_unharmed(tiny_model: Path, tmp_path: Pat
     kept = tmp_path / "faults" / "step-2"
     state = torch.load(kept / "rank-0.pt", weights_only=False)
     assert state["rollout_batch"][0]["completion_ids"].shape[0] == 4
-    assert (state["seed"], len(state["losses"])) == (42, 2)  # TRL's seed
+    assert len(state["losses"]) == 2
     weights = load_file(kept / "weights" / "model.safetensors")
     assert all(weight.isfinite().all() for weight in weights.values())
 

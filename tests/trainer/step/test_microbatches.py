@@ -23,7 +23,7 @@ from tests.trainer.training import (
     ours,
 )
 
-LOSSES = ("grpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
+LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
 ROWS = 16
 
 
@@ -107,10 +107,10 @@ def check(trainer: RLVRTrainer, *, dead: str = "half", fewer: float = 0.85) -> N
 
 
 @pytest.mark.parametrize(
-    ("loss_type", "beta"), [*((name, 0.0) for name in LOSSES), ("bnpo", 0.0), ("grpo", 0.04), ("dapo", 0.04)]
+    ("loss_type", "beta"), [*((name, 0.0) for name in LOSSES), ("bnpo", 0.04), ("grpo", 0.04), ("dapo", 0.04)]
 )
 def test_every_loss_type(tiny_model, tmp_path: Path, loss_type, beta):
-    if loss_type == "bnpo":
+    if (loss_type, beta) == ("bnpo", 0.04):
         with pytest.warns(UserWarning, match="microbatches stays TRL's: loss_type 'bnpo'"):
             assert trainer_with(tiny_model, tmp_path, loss_type=loss_type, beta=beta).parts.microbatches.planner is None
         return
@@ -118,7 +118,7 @@ def test_every_loss_type(tiny_model, tmp_path: Path, loss_type, beta):
     check(trainer, fewer=0.7 if beta == 0.0 else 1.0)
 
 
-@pytest.mark.parametrize(("loss_type", "dead"), [("grpo", "none"), ("luspo", "half"), ("dapo", "all")])
+@pytest.mark.parametrize(("loss_type", "dead"), [("grpo", "none"), ("bnpo", "half"), ("dapo", "all")])
 def test_several_steps_of_a_batch_whatever_is_dead(tiny_model, tmp_path: Path, loss_type, dead):
     trainer = trainer_with(
         tiny_model, tmp_path, loss_type=loss_type, per_device_train_batch_size=4, steps_per_generation=8
@@ -126,7 +126,7 @@ def test_several_steps_of_a_batch_whatever_is_dead(tiny_model, tmp_path: Path, l
     check(trainer, dead=dead, fewer=0.98)
 
 
-@pytest.mark.parametrize("loss_type", ["grpo", "luspo"])
+@pytest.mark.parametrize("loss_type", ["grpo", "bnpo"])
 @traits(needs_whole_groups="forward")
 def by_group(logps: Tensor, groups: Tensor, mask: Tensor) -> Tensor:
     size = (groups[:, None] == groups).sum(1)

@@ -170,6 +170,7 @@ def test_attention_costs_as_much_as_the_layers_at_the_length_that_is_computed():
 
 CASES = [
     ("grpo", {}, {"beta": 0.04, "num_iterations": 2}),
+    ("bnpo", {}, {}),
     ("dapo", {"token_weight": "adv_reweight"}, {"gradient_checkpointing": True}),
     ("dapo", {"advantage": "exchangeable", "keep_groups": "forward"}, {}),
     ("dapo", {"update_schedule": {"name": "lopti", "eta": 0.05}}, {"beta": 0.04}),
