@@ -114,3 +114,18 @@ def test_a_weight_or_coefficient_keeps_its_contract(kind: str, name: str, signal
     turned = torch.arange(len(first)).view(-1, GROUP_SIZE).flip(0)[:, [2, 0, 3, 1]].flatten()
     other = fresh(kind, name, signals)(permuted(signals, turned))
     torch.testing.assert_close(other * signals["mask"][turned], (first * signals["mask"])[turned], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", names(COEFFICIENT))
+@settings(max_examples=5, derandomize=True, deadline=None)
+@given(signals=batches())
+def test_a_coefficient_is_one_on_policy_and_finite_however_far_the_policy_went(name: str, signals: dict[str, Any]):
+    mask, old = signals["mask"], signals["old_logps"]
+    on_policy = fresh(COEFFICIENT, name, signals)(signals | {"logps": old, "log_ratio": torch.zeros_like(old)})
+    projects = name == "dfpo_orthogonal"  # so that contributions of a group cancel, whatever its advantages
+    assert projects or torch.allclose(on_policy * mask, mask.float())
+    logps, old = 30 * old.flip(0), 30 * old
+    moved = signals | {"logps": logps, "old_logps": old, "log_ratio": logps - old}
+    far = fresh(COEFFICIENT, name, moved)(moved)
+    assert far.isfinite().all()
+    assert projects or (far * mask >= 0).all()

@@ -1,0 +1,35 @@
+"""Coefficients by hand where no published code says what they are."""
+
+import math
+
+import torch
+
+from evenkeel.trainer.algorithms.coefficients.future_kl import fipo
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio, symmetric_clip
+from evenkeel.trainer.algorithms.coefficients.tapered import topr
+
+
+def test_a_ratio_is_capped_above_alone():
+    log_ratio = torch.tensor([[8.0, 0.1]]).log()
+    torch.testing.assert_close(importance_ratio(log_ratio), torch.tensor([[8.0, 0.1]]))
+    torch.testing.assert_close(symmetric_clip(log_ratio, cap=3.0), torch.tensor([[3.0, 0.1]]))
+
+
+def test_topr_tapers_wrong_answers_by_the_product_of_their_ratios():
+    log_ratio = torch.tensor([[0.5, 0.5], [2.0, 0.25], [2.0, 4.0]]).log()
+    advantages, mask = torch.tensor([[1.0], [-1.0], [-1.0]]).expand(3, 2), torch.ones(3, 2, dtype=torch.long)
+    # right: 1 (though its ratio is 1/4); wrong: 2 · 1/4 = 1/2 for both tokens; wrong: 8, tapered to 1
+    expected = torch.tensor([[1.0, 1.0], [0.5, 0.5], [1.0, 1.0]])
+    torch.testing.assert_close(topr(log_ratio, advantages, mask), expected)
+    by_token = topr(log_ratio, advantages, mask, ratio="token")
+    torch.testing.assert_close(by_token, torch.tensor([[1.0, 1.0], [1.0, 0.25], [1.0, 1.0]]))
+    geometric = topr(log_ratio, advantages, mask, ratio="geometric")  # √(1/2)
+    torch.testing.assert_close(geometric[1], torch.full((2,), math.sqrt(0.5)))
+
+
+def test_fipo_discounts_over_more_tokens_than_a_block_holds():
+    log_ratio = 0.02 * torch.randn(2, 300, generator=torch.Generator().manual_seed(0))
+    future = [sum(0.5 ** ((k - t) / 32) * log_ratio[:, k] for k in range(t, 300)) for t in range(300)]
+    expected = torch.stack(future, 1).exp().clamp(0.8, 1.2) * log_ratio.exp()
+    found = fipo(log_ratio, torch.ones(2, 300), torch.ones(2, 300, dtype=torch.long), high_only=False)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
