@@ -9,7 +9,7 @@ from scripts.tiny_policy.make import (
     completions,
     played,
 )
-from scripts.tiny_policy.tasks import TASKS, Task
+from scripts.tiny_policy.tasks import TASKS
 from tests.paths import ROOT
 
 FOLDERS = ROOT / "configs" / "tiny_policy"
@@ -17,14 +17,6 @@ LARGEST = 6_000_000  # bytes, of all folders together
 
 NAMES = sorted(folder.name for folder in FOLDERS.iterdir() if folder.is_dir())
 pytestmark = pytest.mark.parametrize("name", NAMES)
-_tasks: dict[str, Task] = {}
-
-
-@pytest.fixture
-def task(name: str) -> Task:
-    if name not in _tasks:
-        _tasks[name] = TASKS[name]()
-    return _tasks[name]
 
 
 def test_small_and_with_its_card(name: str) -> None:
@@ -41,7 +33,8 @@ def test_loads_in_float32(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_sampled_it_leaves_something_to_learn(name: str, task: Task) -> None:
+def test_sampled_it_leaves_something_to_learn(name: str) -> None:
+    task = TASKS[name]()
     tokenizer = AutoTokenizer.from_pretrained(FOLDERS / name)
     model = AutoModelForCausalLM.from_pretrained(FOLDERS / name)
     for several in task.held_out.values():

@@ -1,8 +1,6 @@
 """`build_verifier`: by name, path, mapping and function; what it refuses and what it says."""
 
-import pickle
 import sys
-import textwrap
 from pathlib import Path
 from shutil import rmtree  # noqa: F401
 from typing import Any
@@ -36,6 +34,7 @@ REFUSED = [
     ("parts/mine.py:judge", "failed-import", "package.module:attribute"),
     ({"name": "knights_knaves", "scheme": "papr"}, "option-not-accepted", "'accuracy' or 'paper'"),
     ({"name": "countdown", "use_al": True}, "unknown-option", "Did you mean use_all"),
+    ({"name": "tests.rewards.user_verifiers.written:last_word", "return": 1}, "unknown-option", "returns"),
     ({"name": "countdown", "use_all": 1}, "option-not-accepted", "valid boolean"),
     ({"scheme": "paper"}, "part-without-name", "'scheme'"),
     ("no_such_package:verifier", "failed-import", "ModuleNotFoundError"),
@@ -84,24 +83,3 @@ def test_what_cannot_be_built_is_refused(spec: Any, code: str, value: str):
         build_verifier(spec)
     assert refusal.value.code == code
     assert value in str(refusal.value)
-
-
-def test_a_users_function_with_an_option(tmp_path, monkeypatch):
-    (tmp_path / "my_verifiers.py").write_text(
-        textwrap.dedent(
-            """
-            from evenkeel.rewards import Verdict
-
-            def last_word(completion, reference, *, lower: bool = False):
-                word = (completion.split() or [""])[-1]
-                return Verdict(float((word.lower() if lower else word) == reference), word, "the last word")
-            """
-        )
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert build_verifier("my_verifiers:last_word")("so A", "a").score == 0.0
-    verifier = build_verifier({"name": "my_verifiers:last_word", "lower": True})
-    assert verifier("so A", "a") == Verdict(1.0, "A", "the last word")
-    assert pickle.loads(pickle.dumps(verifier))("so A", "a").score == 1.0
-    with pytest.raises(PartError, match="upper"):
-        build_verifier({"name": "my_verifiers:last_word", "upper": True})

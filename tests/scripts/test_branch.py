@@ -9,7 +9,6 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from ruamel.yaml import YAML
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command.branch import main as branch
@@ -22,25 +21,9 @@ from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 from tests.scripts.test_resume import assert_same_state, untimed
-from tests.scripts.test_train import SETTINGS, metrics
+from tests.scripts.test_train import metrics, write_run
 
 FADING = "tests.scripts.strategies:FadingGRPO"
-
-
-def run_file(folder: Path, model: Path, **trl: Any) -> Path:
-    settings = {
-        **SETTINGS,
-        "model": {"name_or_path": str(model)},
-        "output_dir": str(folder / "parent"),
-        "common_random_numbers": True,
-        "algorithm": {**SETTINGS["algorithm"], "advantage": FADING},
-        "trl": {**SETTINGS["trl"], "lr_scheduler_type": "cosine", "warmup_steps": 2, **trl},
-        "evaluation": {"before": False},
-        "logging": {"report_to": "none"},
-    }
-    path = folder / "run.yaml"
-    YAML(typ="safe").dump(settings, path)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +31,17 @@ def parent(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of four optimizer steps with checkpoints after two and four."""
     folder = tmp_path_factory.mktemp("branches")
     with patch.dict(os.environ):  # a run leaves trackers' settings there
-        assert train([str(run_file(folder, tiny_model))]) == 0
+        file = write_run(
+            folder,
+            tiny_model,
+            "parent",
+            common_random_numbers=True,
+            algorithm={"advantage": FADING},
+            trl={"lr_scheduler_type": "cosine", "warmup_steps": 2},
+            evaluation={"before": False},
+            logging={"report_to": "none"},
+        )
+        assert train([str(file)]) == 0
     return folder / "parent"
 
 

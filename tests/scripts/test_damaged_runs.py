@@ -18,9 +18,8 @@ from unittest.mock import patch
 
 import pytest
 
-from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
-from tests.scripts.test_train import SETTINGS
+from tests.scripts.test_train import write_run
 
 DOCUMENTED = (0, 1, 2)
 STEPS = 4
@@ -81,12 +80,8 @@ def failure(source: Path, reader: str, file: str, damage: Damage) -> str:
         try:
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
                 status = run_command(READERS[reader][0], folder=folder, run=run)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 whatever it is, it is the finding
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            ours = [line for line in traceback.extract_tb(error.__traceback__) if "/trainer/" in line.filename]
-            place = ours[-1] if ours else where
-            at = f"{place.filename.rpartition('trainer/')[2]}:{place.lineno}"
-            return f"{type(error).__name__}: {str(error)[:100]!r} at {at}"
+        except (Exception, SystemExit):  # noqa: BLE001 whatever it is, it is the finding
+            return traceback.format_exc()[-900:]
         if status not in DOCUMENTED or "Traceback" in said.getvalue():
             return f"status {status}: {said.getvalue()[-300:]}"
         if status and Path(file).name not in said.getvalue() and Path(file).parent.name not in said.getvalue():
@@ -99,8 +94,7 @@ def source(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
     """A finished run, ``run``, of ``run.yaml`` in the same folder."""
     folder = tmp_path_factory.mktemp("recorded") / "source"
     folder.mkdir()
-    settings = {**SETTINGS, "model": {"name_or_path": str(tiny_model)}, "output_dir": str(folder / "run")}
-    (folder / "run.yaml").write_text(write(settings))
+    write_run(folder, tiny_model)
     with patch.dict(os.environ):
         assert run_command("train {folder}/run.yaml logging.rollouts=all", folder=folder) == 0
     return folder

@@ -2,16 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyarrow import parquet
-from ruamel.yaml import YAML
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from evenkeel.trainer.command.evaluate import main as evaluate
 from evenkeel.trainer.command.train import main
-from tests.scripts.test_train import SETTINGS, metrics
+from tests.scripts.test_train import metrics, write_run
 
 SETS = {
     "small": {"generator": {"name": "countdown", "part": "test", "train": 32, "test": 5, "seed": 0}},
@@ -22,23 +20,9 @@ SETS = {
 @pytest.fixture
 def run_file(tiny_model: Path, tmp_path: Path) -> Path:
     """A run that evaluates two sets, four samples and the greedy completion, after each rollout batch."""
-    settings: dict[str, Any] = {
-        **SETTINGS,
-        "model": {"name_or_path": str(tiny_model)},
-        "data": {"train": SETTINGS["data"]["train"], "test": SETS},
-        "output_dir": str(tmp_path / "run"),
-        "trl": {**SETTINGS["trl"], "max_steps": 4, "save_total_limit": 2, "learning_rate": 3e-2},
-        "evaluation": {
-            "every_steps": 1,
-            "batch_size": 8,
-            "samples": 4,
-            "greedy": True,
-            "keep_best": "eval/large/avg@4",
-        },
-    }
-    path = tmp_path / "run.yaml"
-    YAML(typ="safe").dump(settings, path)
-    return path
+    evaluation = {"every_steps": 1, "batch_size": 8, "samples": 4, "greedy": True, "keep_best": "eval/large/avg@4"}
+    trl = {"max_steps": 4, "save_total_limit": 2, "learning_rate": 3e-2}
+    return write_run(tmp_path, tiny_model, data={"test": SETS}, trl=trl, evaluation=evaluation)
 
 
 def test_sets_are_written_logged_and_the_best_checkpoint_is_kept(run_file: Path, tmp_path: Path):

@@ -18,12 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
 from evenkeel.trainer.lab.sweeps.process_group import environment_of
 from tests.paths import ROOT
 from tests.scripts.test_resume import tensors, untimed
-from tests.scripts.test_train import SETTINGS, metrics
+from tests.scripts.test_train import metrics, write_run
 
 KILLS = int(os.environ.get("RANDOM_KILLS", "20"))
 SEED = int(os.environ.get("RANDOM_KILLS_SEED", str(time.time_ns() % 10**6)))
@@ -37,22 +36,15 @@ STEP = 0.5
 
 
 def run_file(folder: Path, model: Path, name: str, processes: int) -> Path:
-    settings = {
-        **SETTINGS,
-        "model": {"name_or_path": str(model), "lora": {"r": 4, "lora_alpha": 8, "target_modules": "all-linear"}},
-        "name": "run",
-        "output_dir": str(folder / name),
-        "num_processes": processes,
-        "algorithm": {
-            **SETTINGS["algorithm"],
-            "advantage": "tests.scripts.strategies:FadingGRPO",
-            "update_schedule": "lopti",
-        },
-        "trl": {**SETTINGS["trl"], "max_steps": STEPS, "per_device_train_batch_size": 16 // processes},
-    }
-    path = folder / f"{name}.yaml"
-    YAML(typ="safe").dump(settings, path)
-    return path
+    return write_run(
+        folder,
+        model,
+        name,
+        model={"name_or_path": str(model), "lora": {"r": 4, "lora_alpha": 8, "target_modules": "all-linear"}},
+        num_processes=processes,
+        algorithm={"advantage": "tests.scripts.strategies:FadingGRPO", "update_schedule": "lopti"},
+        trl={"max_steps": STEPS, "per_device_train_batch_size": 16 // processes},
+    )
 
 
 def noted(line: str) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 import torch
-from ruamel.yaml import YAML
 
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.lab.rollouts import RecordedRollouts
-from tests.scripts.test_train import SETTINGS, launch, metrics
+from tests.scripts.test_train import launch, metrics, write_run
 
 CLOCK = re.compile(r"(_s|_runtime|_per_second|step_time)$")
 ON_TWO = ["-m", "accelerate.commands.launch", "--config_file", "configs/accelerate/cpu_two_processes.yaml"]
@@ -21,17 +20,8 @@ ON_TWO = ["-m", "accelerate.commands.launch", "--config_file", "configs/accelera
 
 def run_file(folder: Path, model: Path, name: str, **trl: Any) -> Path:
     """A run of a few seconds in a directory of its own, called ``name``."""
-    settings = {
-        **SETTINGS,
-        "model": {"name_or_path": str(model)},
-        "name": "run",
-        "output_dir": str(folder / name),
-        "algorithm": {**SETTINGS["algorithm"], "advantage": "tests.scripts.strategies:stopping"},
-        "trl": {**SETTINGS["trl"], **trl},
-    }
-    path = folder / f"{name}.yaml"
-    YAML(typ="safe").dump(settings, path)
-    return path
+    stopping = {"advantage": "tests.scripts.strategies:stopping"}
+    return write_run(folder, model, name, algorithm=stopping, trl=trl)
 
 
 def untimed(run: Path) -> list[dict[str, Any]]:

@@ -45,13 +45,20 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+def write_run(folder: Path, model: Path, name: str = "run", /, **sections: Any) -> Path:
+    """SETTINGS with ``sections``, whose keys come over theirs, as ``<folder>/<name>.yaml``; the run is beside it."""
+    settings = {**SETTINGS, "name": "run", "output_dir": str(folder / name)}
+    for key, given in {"model": {"name_or_path": str(model)}, **sections}.items():
+        settings[key] = {**settings.get(key, {}), **given} if isinstance(given, dict) else given
+    path = folder / f"{name}.yaml"
+    YAML(typ="safe").dump(settings, path)
+    return path
+
+
 @pytest.fixture
 def run_file(tiny_model: Path, tmp_path: Path) -> Path:
     """A complete run of a few seconds, as a YAML file in a directory of its own."""
-    settings = {**SETTINGS, "model": {"name_or_path": str(tiny_model)}, "output_dir": str(tmp_path / "run")}
-    path = tmp_path / "run.yaml"
-    YAML(typ="safe").dump(settings, path)
-    return path
+    return write_run(tmp_path, tiny_model)
 
 
 def launch(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from tests.scripts.test_random_kills import GONE_WITHIN, Launch, launched
-from tests.scripts.test_train import SETTINGS, metrics
+from tests.scripts.test_train import metrics, write_run
 from tests.scripts.verifiers import HANGS_BEHIND
 
 pytestmark = pytest.mark.slow
@@ -20,18 +19,8 @@ HERE = "tests.scripts.verifiers"
 
 def run_file(folder: Path, model: Path, trl: dict[str, Any], **sections: Any) -> Path:
     """A run of two processes, 8 rows each, in ``<folder>/run``; written anew it is that run under other settings."""
-    settings = {
-        **SETTINGS,
-        "model": {"name_or_path": str(model)},
-        "output_dir": str(folder / "run"),
-        "num_processes": 2,
-        "evaluation": {**SETTINGS["evaluation"], "before": False},
-        "trl": {**SETTINGS["trl"], "per_device_train_batch_size": 8, **trl},
-        **sections,
-    }
-    path = folder / "run.yaml"
-    YAML(typ="safe").dump(settings, path)
-    return path
+    trl = {"per_device_train_batch_size": 8, **trl}
+    return write_run(folder, model, num_processes=2, evaluation={"before": False}, trl=trl, **sections)
 
 
 def steps(run: Path) -> list[int]:

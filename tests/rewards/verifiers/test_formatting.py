@@ -87,10 +87,9 @@ def test_cosine_length_pays_right_and_wrong_by_their_length():
         [verifier(text, "Paris", range(n)).score for n in (0, 25, 50, 99)]
         for text in ("Paris", "<answer>Rome</answer>")
     )
-    assert right == pytest.approx([2, 1.5 + math.sqrt(0.5) / 2, 1.5, 1.5 + math.cos(0.99 * math.pi) / 2])
-    assert wrong == pytest.approx(
-        [-10, -5 * (1 + math.sqrt(0.5)), -5, -5 * (1 + math.cos(0.99 * math.pi))]
-    )  # 0 + ½·(−10 − 0)·(1 + cos)
+    cosines = [1, math.sqrt(0.5), 0, math.cos(0.99 * math.pi)]
+    assert right == pytest.approx([1.5 + cosine / 2 for cosine in cosines])  # 1 + ½·(2 − 1)·(1 + cos)
+    assert wrong == pytest.approx([-5 * (1 + cosine) for cosine in cosines])  # 0 + ½·(−10 − 0)·(1 + cos)
     assert [verifier(text, "Paris", range(n)).score for text in ("Paris", "Rome") for n in (100, 101)] == [-10] * 4
     assert verifier("Paris", None, range(50)).score is None
     assert verifier.full_score == 1.0
