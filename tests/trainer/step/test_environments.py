@@ -17,7 +17,7 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.step.options import Evaluation
 from tests.tiny_model import byte_tokenizer, tiny_config
-from tests.trainer.step.guessing import Guess, Meeting
+from tests.trainer.step.without_torch import Guess, Meeting
 
 SPECIAL = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"]
 TARGET = 3

@@ -15,7 +15,8 @@ import torch
 from datasets import Dataset
 from transformers import TrainerCallback
 from trl import GRPOTrainer
-from tests.trainer.step.test_reward_noise import FirstIsDigit, ROWS
+from tests.trainer.step.test_reward_noise import ROWS
+from tests.trainer.step.without_torch import FirstIsDigit
 from tests.trainer.step.test_revisions import early_digit
 from tests.trainer.step.test_teacher_logps import digits_with_verdicts
 from tests.trainer.training import digit_reward, train

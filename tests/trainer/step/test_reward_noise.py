@@ -9,21 +9,15 @@ from datasets import Dataset
 from torch import Tensor
 from trl import GRPOConfig
 
-from evenkeel.rewards import Verdict, Verifier, reward_functions
+from evenkeel.rewards import reward_functions
 from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.step.options import Evaluation, Speed
+from tests.trainer.step.without_torch import FirstIsDigit
 from tests.trainer.training import PROMPTS, max_difference
 
 ROWS = [{**row, "reference": row["prompt"][0]["content"]} for row in PROMPTS]
-
-
-class FirstIsDigit(Verifier):
-    """Right where the completion begins with a digit."""
-
-    def __call__(self, completion: str, reference: Any) -> Verdict:
-        return Verdict(float(completion[:1].isdigit()), completion, "")
 
 
 SEEN: list[tuple[Tensor, Tensor]] = []

@@ -1,5 +1,6 @@
 """Every rule of what goes together in a step: settings of which it speaks, and neighbours of which it does not."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,8 @@ def test_a_rule_refuses_each_of_its_kinds_and_lets_its_neighbours_pass(
     tmp_path: Path, code: str, refused: dict[str, Any], strategies: dict[str, Any], allowed: list[dict[str, Any]]
 ):
     def told(args: dict[str, Any]) -> set[str]:
-        return {rule.code for rule in RULES for _ in rule.problems(settings(tmp_path, args, strategies))}
+        asked = Settings(config(tmp_path, args), built(**strategies))
+        return {rule.code for rule in RULES for _ in rule.problems(asked)}
 
     assert told(refused) == {code}
     assert [told(args) for args in allowed] == [set()] * len(allowed)
@@ -184,8 +186,14 @@ def test_an_option_is_given_up_with_a_reason(
     assert len({*problems_of(settings(tmp_path, **speaks), option)} - before) == 1
 
 
-def settings(folder: Path, args: Any = None, strategies: Any = None, **others: Any) -> Settings:
+def config(folder: Path, args: Any) -> GRPOConfig:
     sizes = {"num_generations": 4, "per_device_train_batch_size": 4, "use_cpu": True, "bf16": False}
-    return Settings(
-        GRPOConfig(str(folder), **{**sizes, **(args or {})}), build_strategies(**(strategies or {})), **others
-    )
+    return GRPOConfig(str(folder), **{**sizes, **(args or {})})
+
+
+def settings(folder: Path, args: Any = None, strategies: Any = None, **others: Any) -> Settings:
+    return Settings(config(folder, args), build_strategies(**(strategies or {})), **others)
+
+
+built = cache(build_strategies)
+"""Each is tried once when it is built."""

@@ -19,7 +19,7 @@ from evenkeel.trainer.step.options import Evaluation, Guards, Speed
 from tests.paths import ROOT
 from tests.trainer.step import test_environments
 from tests.trainer.step.engine.conftest import Served
-from tests.trainer.step.guessing import Guess
+from tests.trainer.step.without_torch import Guess
 from tests.trainer.training import PROMPTS, train
 
 NAMES = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs/metrics.md").read_text(), flags=re.MULTILINE)

@@ -1,7 +1,16 @@
-"""A game to play in turns; its process imports this file alone, and no torch."""
+"""A verifier, and a game to play in turns: the processes that they run in import this file, and no torch."""
 
 import threading
 from typing import Any
+
+from evenkeel.rewards import Verdict, Verifier
+
+
+class FirstIsDigit(Verifier):
+    """Right where the completion begins with a digit."""
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        return Verdict(float(completion[:1].isdigit()), completion, "")
 
 
 class Guess:
