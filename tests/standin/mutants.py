@@ -91,7 +91,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "keys of common random numbers": Mutant(
         "evenkeel.trainer.step.generation:CommonRandomNumbers.draw",
-        ", device=self.samples.ranks.device)",
+        ", device=self.ranks.device)",
         ")",
         "common random numbers",
     ),
