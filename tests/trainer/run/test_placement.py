@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib.metadata import distributions
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,9 @@ import pytest
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig, load_config
+from evenkeel.trainer.run.record.directory import check_same_run
 from evenkeel.trainer.run.record.placement import AUTO, NEWEST, Placement, place
+from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 from tests.trainer.run.test_checkpoints import saved
 
@@ -20,7 +23,7 @@ RUN = """
 model: {name_or_path: somewhere/model}
 data: {train: {path: somewhere/rows}}
 rewards: [{verifier: exact_match}]
-trl: {learning_rate: 1e-6}
+trl: {learning_rate: 1e-6, max_steps: 10, lr_scheduler_type: constant}
 """
 RECORD = {"world_size": 1, "data_fingerprints": {}, "model_files": {}, "own_code": {}}
 
@@ -89,6 +92,30 @@ def test_auto_does_not_go_on_under_other_settings(config, tmp_path):
     begun(config, 1, 2)
     with pytest.raises(Refusal, match="learning_rate"):
         placed(load_config(tmp_path / "run.yaml", ["trl.learning_rate=1e-5"]), AUTO)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "settings", "started", "refused"),
+    [
+        ("constant", ["trl.max_steps=20", "logging.samples_every_steps=1", "output_dir=elsewhere"], 2, ""),
+        ("constant", [], 1, "on 1 processes and would be resumed on 2"),
+        (
+            "constant",
+            ["trl.learning_rate=0.1", "trl.weight_decay=0.5"],
+            2,
+            r"trl.learning_rate: 1e-06 → 0.1\n  trl.weight_decay: 'absent' → 0.5",
+        ),
+        ("linear", ["trl.max_steps=20"], 2, r"trl.max_steps: 10 → 20\nThe learning rate depends on how long"),
+    ],
+)
+def test_a_continuation_may_last_longer_but_not_train_otherwise(
+    tmp_path: Path, schedule: str, settings: list[str], started: int, refused: str
+):
+    (tmp_path / "base.yaml").write_text(RUN.replace("constant", schedule))
+    load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
+    again = load_config(tmp_path / "base.yaml", settings)
+    with pytest.raises(Refusal, match=refused) if refused else nullcontext():
+        check_same_run(again, RunRecord(tmp_path), started, 2)
 
 
 LEAVES_CHILDREN = """
