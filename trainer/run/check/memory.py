@@ -13,8 +13,8 @@ processes. Bytes throughout. The terms follow the code that runs:
   the gradient of the output layer and of the hidden states in float32.
 - generation without vLLM: the keys and values of all sequences that one process draws together.
 
-Not counted: CUDA itself (about 1 GiB), norms of queries and keys, the allocator's fragmentation, communication
-buffers, other programs on the device. Every optimizer counts as Adam.
+Not counted: CUDA itself (about 1 GiB), the allocator's fragmentation, communication buffers, other programs on the
+device. Every optimizer counts as Adam.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,10 @@ Phase = Literal["always", "training", "generation"]
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A decoder's shape. ``trained`` is less than ``parameters`` where an adapter alone is trained."""
+    """A decoder's shape. ``trained`` is less than ``parameters`` where an adapter alone is trained.
+
+    ``head_norms``: queries and keys have norms of their own, as in Qwen3.
+    """
 
     parameters: int
     trained: int
@@ -43,6 +46,7 @@ class ModelSize:
     heads: int
     key_value_heads: int
     head_dim: int
+    head_norms: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,9 +156,12 @@ def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bo
     form is kept for the projections once for q, k, v and once for gate and up (k = 2), but five times under autocast,
     which casts it for each; q and the attention's output (q = heads · head_dim), keys and values (v = key_value_heads ·
     head_dim); gate, up, silu(gate) and their product (i = intermediate); in float32 the attention's log-sum-exp and the
-    norms' roots.
+    norms' roots. Norms of q and k add ``(q + v)·(4 + c) + 4·(heads + key_value_heads)``.
     """
     residual, casts = (4, 5) if autocast else (compute_bytes, 2)
     queries, values = model.heads * model.head_dim, model.key_value_heads * model.head_dim
     kept = casts * model.hidden + 2 * queries + 2 * values + 4 * model.intermediate
-    return 2 * model.hidden * (4 + residual) + 4 * (model.heads + 2) + kept * compute_bytes
+    norms = 2 * model.hidden * (4 + residual) + 4 * (model.heads + 2)
+    if model.head_norms:
+        norms += (queries + values) * (4 + compute_bytes) + 4 * (model.heads + model.key_value_heads)
+    return norms + kept * compute_bytes

@@ -98,4 +98,5 @@ def size_of(skeleton: Any, settings: Any, config: RunConfig) -> ModelSize:
         heads=heads,
         key_value_heads=getattr(text, "num_key_value_heads", None) or heads,
         head_dim=getattr(text, "head_dim", None) or text.hidden_size // heads,
+        head_norms=any(name.endswith("q_norm") for name, _ in skeleton.named_modules()),
     )

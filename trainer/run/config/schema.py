@@ -20,6 +20,7 @@ from evenkeel.trainer.run.config.section import (
     PartByTask,
     Section,
     Text,
+    is_by_task,
     meanings_of,
     part_name,
 )
@@ -265,6 +266,7 @@ class RunConfig(Section):
             if label in labels[:index]
         )
         raise_all(self._unmatched_tasks())
+        raise_all(self._unread_columns())
         names = [name for decoding in self.evaluation.decodings for name in decoding.metrics]
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
         known = known if self.evaluation.every_steps is not None else []
@@ -286,6 +288,14 @@ class RunConfig(Section):
                 what = f"no source has rows of task {reward.task!r}."
                 instead = "Give a source the same `task:`."
                 yield problem("task-without-rows", what, instead, ("rewards", index, "task"))
+
+    def _unread_columns(self) -> Iterator[InitErrorDetails]:
+        for place, source in self.data.placed_sources:
+            reads = source.task in self.environment if is_by_task(self.environment) else self.environment is not None
+            if source.columns and source.columns.of_reset and not reads:
+                what = "names columns, and these rows have no environment."
+                where = (*place, "columns", "environment")
+                yield problem("columns-of-no-environment", what, "Write `environment: …` of the run.", where)
 
     @property
     def run_seed(self) -> int:

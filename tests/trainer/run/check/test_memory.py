@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
+from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 from evenkeel.trainer.run.check.memory import (
     GIB,
@@ -110,12 +110,12 @@ def test_tiles_bound_the_logits():
 
 @pytest.mark.parametrize(
     ("config", "dtype", "autocast"),
-    [(Qwen2Config, torch.float32, True), (LlamaConfig, torch.bfloat16, False), (LlamaConfig, torch.float32, False)],
+    [(Qwen2Config, torch.float32, True), (Qwen3Config, torch.bfloat16, False), (LlamaConfig, torch.float32, False)],
 )
 def test_activations_are_what_autograd_keeps(config: type, dtype: torch.dtype, autocast: bool):
     """The bytes of three layers less those of one, halved; the weights' casts under autocast are counted apart."""
     one, three = (kept_bytes(config, layers, dtype, autocast) for layers in (1, 3))
-    size = ModelSize(0, 0, 3, 64, 172, 64, 4, 2, 16)
+    size = ModelSize(0, 0, 3, 64, 172, 64, 4, 2, 16, head_norms=config is Qwen3Config)
     matrices = 2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 172
     of_a_layer = (three - one) / 2 - (2 * matrices if autocast else 0)
     compute_bytes = 2 if autocast or dtype == torch.bfloat16 else 4
