@@ -162,7 +162,15 @@ def _same_logarithms(one: Any, other: Any) -> bool:
     r"""Whether ``\ln a + \ln b`` is ``\ln ab`` where both have a value: what stands under a logarithm is above zero."""
     if not all(isinstance(side, sympy.Expr) and side.has(sympy.log) and side.free_symbols for side in (one, other)):
         return False
+    if any(_is_real(one, letter) and not _is_real(other, letter) for letter in one.free_symbols | other.free_symbols):
+        return False
     return bool(sympy.simplify(sympy.expand_log(one - other, force=True)) == 0)
+
+
+def _is_real(expression: Any, below: Any) -> bool:
+    """Whether an expression has a real value where one letter is below zero, and the others above."""
+    point = {letter: sympy.Rational(-7 if letter == below else 9, 4) for letter in expression.free_symbols}
+    return bool(expression.subs(point).evalf(15).is_extended_real)
 
 
 def _exact(latex: str) -> str:

@@ -7,22 +7,23 @@ The rules, where one has to be chosen:
   or without a unit where the gold leaves it open. A rounded number equals nothing but itself: ``0.333`` is not ``1/3``.
 - What a result was computed from may stand before it (``2^3 = 8``, not ``2^3``) if it is that result, and what it is
   about after it (``\sqrt2 \approx 1.41``) if it rounds to that. ``\approx 3.14`` alone answers a gold decimal.
-- An expression is to be as simple as the gold: `as_simple`.
+- An expression is to be as simple as the gold, of its form (factored, squared) and defined where it is: `_as_simple`.
 - A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
-- Two units must be the same; what holds π is in radians. Percent: a gold ``12.5%`` takes ``12.5`` and ``0.125``; a gold
-  ``12.5``, which is above 1, takes ``12.5%``. A gold without a unit takes one where it has no name: of a value, or of
-  all in a list.
-- Order counts in brackets ``( )`` and does not in braces or in a list. A list is neither a point nor a vector, unless
-  it names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else in the order in
-  which such names are given (neighbours in the alphabet, numbered ones, (r, θ)), and others in the order written. A
-  point is a column or row vector, or a sum of unit vectors. A pair for an open interval is right; a gold that is a
-  pair, ``(2, 4)``, may be a point, so that no inequality equals it. A set of one may go without its braces. Numbered
-  names (``x_1 = 2, x_2 = 5``) may count the values of a list; where the gold has them, a bare list is in their order.
+- Two units must be the same, degrees are no radians. Percent: a gold ``12.5%`` takes ``12.5`` and ``0.125``; a gold
+  ``12.5``, which is above 1, takes ``12.5%``. A gold with neither unit nor name takes an everyday one: of a value, or
+  of all in a list.
+- Order counts in brackets ``( )``, in a ranking and in a sequence (`_has_order`), and in no other list. A list is no
+  point, unless it names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else
+  in the order in which such names are given (neighbours in the alphabet, numbered ones, (r, θ)), and other letters in
+  the order written. A point is a column or row vector. A pair for an open interval is right; a gold that is a pair,
+  ``(2, 4)``, may be a point, so that no inequality equals it. A set of one may go without its braces. Numbered names
+  (``x_1 = 2, x_2 = 5``) may count the values of a list; where the gold has them, a bare list is in their order.
 - A name before a value (``x = 5``, ``P(X=2) = 5``, also ``x + y = 5``) may be left out or added; where both have one
   they must be the same. ``x^2 = 5``, ``2x = 5`` and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is
   not ``x = -2``. The letter of a choice is such a name too: ``(C) 12`` is C, and 12.
 - A sentence with mathematics in it wants its own text.
-- "For all x" and ", k ∈ ℤ" may be left out, "for some x" and ", x ∈ ℤ" may not; two different sets are two answers.
+- "For all x" and ", k ∈ ℤ" may be left out, "for some x" and ", x ∈ ℤ" may not, and none of them may be added where it
+  is not so of any gold (`_is_understood`); two different sets are two answers, and "or" is not the gold's "and".
 """
 
 import re
@@ -50,9 +51,9 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     Worked,
     units_in,
 )
-from evenkeel.rewards.verifiers.math_answer.names import in_customary_order, is_doubtful, same_name
+from evenkeel.rewards.verifiers.math_answer.names import in_customary_order, is_doubtful, is_plain_name, same_name
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION
-from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, PERCENT
+from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, LENGTHS, PERCENT, SIGNED, is_everyday
 
 AlgebraJudge: TypeAlias = Callable[
     [Expression | Relation | Number | About, Expression | Relation | Number], bool | None
@@ -66,36 +67,52 @@ _ROOT_OF_INTEGER = re.compile(r"\\sqrt\{ ?(\d{1,9}) ?\}")
 _ROOT_OF_ROOT = re.compile(r"\\sqrt(?:\[\d+\])?\{ ?\\sqrt")
 _POLYNOMIAL = re.compile(r"(?:[a-zA-Z\d ()+-]|\^ ?\{?\d\}?)+")
 _PRIME_POWERS = re.compile(r"\d+(?: ?\^ ?\{?\d+\}?)?(?: ?\\(?:cdot|times) ?\d+(?: ?\^ ?\{?\d+\}?)?)+")
-_PARTIAL = re.compile(r"\\frac ?\{ ?\d+ ?\} ?\{[^{}]*[a-z][^{}]*\}")
+_SQUARED = re.compile(r"\([^()]*[a-z][^()]*\)\^ ?\{?2(?!\d)")
+_SIZE = re.compile(r"\d+ ?\\times ?\d+")  # of a matrix
+_IRRATIONAL = re.compile(r"\\pi(?![a-z])|\\sqrt ?\{[^{}]*\}")
+_ARITHMETIC = re.compile(
+    r"(?<![\d.^{_])[\d.]+ ?(?:[-+] ?[\d.]+(?![\d. ]*[\^a-z!\\{(/])|(?:\*|\\cdot|\\times) ?-?[\d.]+(?![\d. ]*[\^!{]))"
+)
+_VARIABLE = r"(?<![\\a-zA-Z])[a-df-hj-zA-Z]"
+_GREEK = re.compile(rf"\\(?:{'|'.join(NOTATION['greek'].keys() - {'pi'})})(?![a-z])")
+_INVERSE = re.compile(r"\\(sin|cos|tan) ?\^ ?\{ ?-1 ?\}")
+_PARTIAL_FUNCTION = re.compile(
+    rf"\\frac ?\{{[^{{}}]*(?:\{{[^{{}}]*\}}[^{{}}]*)*\}} ?\{{[^{{}}]*{_VARIABLE}|/ ?(?:\([^()]*)?{_VARIABLE}"
+    rf"|\\(?:sqrt|ln|log|lg|tan|cot|sec|csc|arcsin|arccos) ?(?:[_^\[][^ ]* ?)?[({{]?[^(){{}}]*{_VARIABLE}"
+    r"|[a-zA-Z)}] ?\^ ?\{? ?(?:-|\\frac|\d+/)"
+)
+_PARTIAL = re.compile(r"\\frac ?\{[^{}]*\} ?\{[^{}]*[a-z][^{}]*\}")
+_PARTIAL_OF_SUM = re.compile(
+    r"\\frac ?\{[^{}]*\} ?\{[^{}]*[a-z][^{}]*[+-][^{}]*\}"
+    r"|\\frac ?\{ ?\d+ ?\} ?\{[^{}]*[a-z][^{}]*\}.*\\frac ?\{ ?\d+ ?\} ?\{[^{}]*[a-z]"
+)
+_LETTERS = re.compile(
+    r"(?<![\\a-zA-Z_])[a-df-hj-zA-Z](?![a-zA-Z_])|(?<=\d)[a-df-hj-zA-Z](?![a-z_])|\\(?:theta|alpha|beta|phi|lambda)"
+)
 _BRACKET = re.compile(r"\([^()]*\)")
 _KINDS = tuple(frozenset(kind.split()) for kind in NOTATION["kinds of functions"])
 
-_MULTIPLE_FIRST = re.compile(r"(?P<modulus>\d+) ?[a-df-hj-z] ?(?:(?P<residue>[+-] ?\d+))?")
-_MULTIPLE_LAST = re.compile(r"(?P<residue>-?\d+) ?\+ ?(?P<modulus>\d+) ?[a-df-hj-z]")
 
 _NO_DEGREES = re.compile(r"\\(?:pi|sqrt|[a-z]*(?:sin|cos|tan|cot|ln|log|exp))(?![a-z])")
 _RIGHT_ANGLES = re.compile(r"(?<!\d)(?:90|180|270|360)(?!\d)")
-_MULTIPLE_OF_PI = re.compile(r"(?=.*\\pi)(?=.*(?:\\frac|/))(?:\\pi|\\frac|[\d {}/-])+")
 _POLAR = re.compile(r"\(? ?\\cos ?(?P<angle>.{1,30}?) ?\+ ?i ?\\sin ?(?P=angle) ?\)?")
-
-_BASED = re.compile(r"(?P<digits>\d+) ?_ ?\{?(?P<base>\d+)\}?")
-
-_CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?P<half>am|pm)?")
 
 
 def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
     """Whether ``answer`` is right when ``gold`` is; ``None`` where that depends on what ``algebra`` does not know."""
     if not units_in(gold) and (units := units_in(answer)) and not _may_be_measured(gold, answer, units):
         return False
+    if isinstance(answer, Named | Relation) and isinstance(gold, Number | Expression) and not _is_plain(answer):
+        return False
     match gold, answer:
         # what says more than a value: for which letters, from which steps, about which number
-        case (Quantified(), _) | (_, Quantified()) if not _is_congruence(gold) and not _is_congruence(answer):
+        case (Quantified(), _) | (_, Quantified()):
             quantified = [form for form in (gold, answer) if isinstance(form, Quantified)]
             domains, letters = ({getattr(form, of) for form in quantified} for of in ("domain", "letter"))
             for_some = "some" in str(domains) and (len(domains) > 1 or len(quantified) < 2)
             if for_some or len(domains - {""}) > 1 or len(letters - {""}) > 1:
                 return False
-            if len(quantified) < 2 and not _is_understood(quantified[0]):
+            if len(quantified) < 2 and not _is_understood(quantified[0], is_gold=gold is quantified[0]):
                 return False
             value, other = (form.value if isinstance(form, Quantified) else form for form in (gold, answer))
             return same(value, other, algebra)
@@ -109,7 +126,7 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return _all([same(gold, answer.result, algebra), *_steps(answer, algebra)])
         case About(), _:
             return same(gold.value, answer.value if isinstance(answer, About) else answer, algebra)
-        case Number(), About() if gold.is_decimal or gold.unit:
+        case Number(), About() if gold.is_decimal:
             return same_number(gold, answer.value)
         case _, About():
             return False
@@ -124,15 +141,9 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return False  # a true one is as true as any other
         case Relation(), Relation():
             return algebra(gold, answer)
-        case Relation(answer=Worked() as worked), _ if gold.is_between_numbers:
-            return _all([same(worked.result, answer, algebra), *_steps(worked, algebra)])
         case _, Relation(answer=value) if value is not None:
             return same(gold, value, algebra)
         # single values
-        case (Expression() as arc, Number() as angle) | (Number() as angle, Expression() as arc) if (
-            radians := _in_radians(angle, arc)
-        ):
-            return algebra(radians, arc)
         case Number(), Number():
             return same_number(gold, answer)
         case Expression(), Expression():
@@ -143,14 +154,12 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return not written_out and same_measure(gold, answer) and algebra(gold, answer)
         case Words(), Words():
             texts = gold.text, answer.text
-            return compatible(*texts) or same_ratio(*texts) or _same_time(*texts)
+            return compatible(*texts) or same_ratio(*texts)
         case Words(), Number(unit=""):
             return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
         case Number(is_fraction=True, unit=""), Words():
             return same_ratio(f"{gold.value.numerator}:{gold.value.denominator}", answer.text)
-        case (Congruence(), _) | (Quantified(), Congruence()):
-            return _as_congruence(gold) == _as_congruence(answer)
-        case BasedNumber(), BasedNumber():
+        case (Congruence(), Congruence()) | (BasedNumber(), BasedNumber()):
             return gold == answer
         # sets, intervals and matrices
         case Union(), Union():
@@ -158,10 +167,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return gold.sign == answer.sign and _same_in_any_order(pieces[0], pieces[1], algebra)
         case Interval(left_closed=False, right_closed=False), Row(is_vector=False):
             return _same_in_order(gold.ends, answer.items, algebra)
-        case Row(items=(Number() as left, Number() as right)), Interval() if left.value >= right.value:
-            return False
-        case Row(is_vector=False), Interval(is_pair=True):
-            return _same_in_order(gold.items, answer.ends, algebra)
+        case Row(items=(Number() as left, Number() as right), is_vector=False), Interval(is_pair=True):
+            return left.value < right.value and _same_in_order(gold.items, answer.ends, algebra)
         case Interval(), Interval():
             closed = (gold.left_closed, gold.right_closed) == (answer.left_closed, answer.right_closed)
             return closed and _same_in_order(gold.ends, answer.ends, algebra)
@@ -174,37 +181,59 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return same(only, answer, algebra)
         case Number() | Expression(), Listing(items=(only,), braces=True):
             return same(gold, only, algebra)
-        case Listing(items=items), Words(text=letters) | Expression(latex=letters):  # A, C, D and ACD
-            return sorted(map(repr, items)) == [repr(Words(letter)) for letter in letters.upper()]
-        case Words(text=letters) | Expression(latex=letters), Listing(items=items):
-            return sorted(map(repr, items)) == [repr(Words(letter)) for letter in letters.upper()]
+        case (Listing(items=items, joined=joined), Words(text=letters) | Expression(latex=letters)) | (
+            (Words(text=letters) | Expression(latex=letters)),
+            Listing(items=items, joined=joined),
+        ):  # A, C, D and ACD
+            chosen = letters if isinstance(gold, Expression) else letters.upper()
+            return joined != "or" and sorted(map(repr, items)) == [repr(Words(letter)) for letter in chosen]
     row, other_row = _as_row(gold), _as_row(answer)
     return row is not None and other_row is not None and _same_in_order(row, other_row, algebra)
 
 
+def _is_plain(answer: Named | Relation) -> bool:
+    """Whether what stands before a value can be no more than its name: nothing that the value itself holds."""
+    left, value = (answer.name, answer.value) if isinstance(answer, Named) else (answer.left, answer.answer)
+    if isinstance(value, Worked):
+        return isinstance(answer, Relation) or is_plain_name(left, set(), None)
+    letters = set(_LETTERS.findall(value.latex)) if isinstance(value, Expression) else set()
+    own = set(_LETTERS.findall(re.sub(r"\\text ?\{[^{}]*\}", "", left)))
+    if isinstance(answer, Relation):
+        return not own & letters
+    return is_plain_name(left, letters, value.value if isinstance(value, Number) else None)
+
+
 def _may_be_measured(gold: Form, answer: Form, units: set[str]) -> bool:
-    """Whether an answer may have units where the gold has none: one, of a value or of all in a list."""
+    """Whether an answer may have units where the gold has none: one, of a real value or of all in a list."""
     if isinstance(gold, Named):
         return "\\angle" in gold.name and units == {DEGREE}
     inner = answer.value if isinstance(answer, Named | Quantified) else answer
     if isinstance(inner, Worked | Relation):
         return True  # by their parts
+    if len(units) > 1 or not all(map(is_everyday, units)):
+        return False
     if isinstance(inner, Listing):
-        return len(units) == 1 and not inner.braces and all(map(units_in, inner.items))
-    return isinstance(inner, Number | Expression | About)
+        return not inner.braces and all(map(units_in, inner.items))
+    if isinstance(inner, Expression):
+        return not re.search(r"(?<![\\a-zA-Z])[a-zA-Z]", _GREEK.sub("x", inner.latex))
+    return isinstance(inner, About) or (isinstance(inner, Number) and (inner.value >= 0 or units <= SIGNED))
 
 
-def _is_understood(quantified: Quantified) -> bool:
-    """Whether a domain may be left out: ℝ of what does not count, ℤ of k, m and n, ℕ of the index of a sequence."""
-    name = quantified.value.name if isinstance(quantified.value, Named) else ""
+def _is_understood(quantified: Quantified, is_gold: bool) -> bool:
+    """Whether a domain may be left out, or added: ℤ of k, m and n; ℕ of an index; ℝ may be left out."""
+    form = quantified.value
+    name, value = (form.name, form.value) if isinstance(form, Named) else ("", form)
     domain, letter = quantified.domain, quantified.letter
-    if domain in ("", "R", "C"):
-        return letter not in ("k", "m", "n") or domain == "" or name[1:2] == "("
-    if letter in re.sub("^[a-z]", "", name):
-        return letter == "n"  # a_n, f(n)
-    if letter == "n" and not name and "\\pi" not in quantified.text:
-        return domain[0] in "NZ" and not isinstance(quantified.value, Relation)
-    return domain == "Z" and letter in ("k", "m", "n") and not isinstance(quantified.value, Relation)
+    if isinstance(value, Relation | Interval | Union) or name == letter:
+        return False
+    if letter in ("k", "m", "n") and domain == "Z":
+        return letter not in name
+    if name.endswith(f"({letter})") and domain in ("", "R"):
+        return is_gold or _is_total(quantified.text)
+    is_index = "_" in name or "(" in name or not (name or "\\pi" in quantified.text)
+    if letter == "n" and domain[:1] in ("N", "Z") and (is_gold or is_index):
+        return True
+    return domain in ("", "R") and (is_gold or letter in ("C", "c", ""))
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:
@@ -227,7 +256,6 @@ def _steps(worked: Worked, algebra: AlgebraJudge) -> Iterator[bool | None]:
 
 def _equal(step: Form, result: Form, algebra: AlgebraJudge) -> bool | None:
     """Whether a result was computed from this, however far from simple."""
-    step, result = _in_radians(step, result) or step, _in_radians(result, step) or result
     match step, result:
         case Expression(latex=latex), _ if "dots" in latex:
             return True
@@ -235,28 +263,7 @@ def _equal(step: Form, result: Form, algebra: AlgebraJudge) -> bool | None:
             return same_number(step, result)
         case ((Number() | Expression()), (Number() | Expression())):
             return compatible(step.unit, result.unit) and algebra(result, step)
-        case ((Number(unit="") | Expression(unit="")), BasedNumber()) if result.base.isdigit():
-            value = Number(Fraction(int(result.digits, int(result.base))))
-            return algebra(value, Expression(_BASED.sub(_in_decimal, step.latex)))
     return step == result
-
-
-def _in_radians(angle: Form, other: Form) -> Expression | None:
-    """Degrees of at most a full turn as a multiple of π, beside one."""
-    if not isinstance(angle, Number) or angle.unit != DEGREE or abs(angle.value) > 360:
-        return None
-    if (
-        not isinstance(other, Expression)
-        or other.unit not in ("", "radian")
-        or not _MULTIPLE_OF_PI.fullmatch(other.latex)
-    ):
-        return None
-    return Expression(f"\\frac{{{angle.value.numerator} \\pi}}{{{180 * angle.value.denominator}}}")
-
-
-def _in_decimal(numeral: re.Match[str]) -> str:
-    base = int(numeral["base"])
-    return str(int(numeral["digits"], base)) if int(max(numeral["digits"])) < base <= 10 else numeral[0]
 
 
 def _about(number: About, value: Form, algebra: AlgebraJudge) -> bool | None:
@@ -274,9 +281,9 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return _as_equation(gold, answer, algebra)
         case Named(value=Congruence()), Expression() if gold.name in answer.latex:  # 7x + 3 for x
             return False
-        case Named(value=Interval(left=Expression(latex=low) | Words(low), right=Expression() | Words())), _ if (
-            len(low) == 1
-        ):
+        case Named(
+            value=Interval(left=Expression(latex=low) | Words(low), right=Expression(latex=up) | Words(up))
+        ), _ if 1 in (len(low), len(up)):
             return False  # a < b < c is an order, and no interval
         case Named(value=Listing(braces=True)), Listing(braces=False):  # both in it, and not one or the other
             return False
@@ -316,8 +323,8 @@ def _same_unknowns(
     names = tuple(ours or theirs)
     if any(is_doubtful(name) for name in theirs):
         return False
-    if not isinstance(gold, Named):
-        names = in_customary_order(names)
+    if not isinstance(gold, Named) and not (names := in_customary_order(names)):
+        return False
     values = tuple((ours or theirs)[name] for name in names)
     row = _as_row(answer if ours else gold)
     if row is None:
@@ -340,6 +347,8 @@ def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool
     sets = [any(isinstance(item, Listing) and item.braces for item in listing.items) for listing in (gold, answer)]
     if gold.alternatives != answer.alternatives or sets[0] != sets[1]:  # {1}, {2} is not {1, 2}
         return False
+    if (gold.joined, answer.joined) == ("and", "or"):
+        return False
     relations = [any(isinstance(item, Relation) for item in listing.items) for listing in (gold, answer)]
     if relations[0] != relations[1]:  # a + b = 2, ab = 3 is not 2, 3
         return False
@@ -347,6 +356,8 @@ def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool
     if not gold.braces and {number.is_fraction for number in numbers if number.value.denominator > 1} == {True, False}:
         return _same_in_order(gold.items, answer.items, algebra)  # 0.3, 1/3, 0.4 have been sorted
     names, others = gold.names, answer.names
+    if not (names or others or gold.joined == "or") and _has_order(gold.items):
+        return _same_in_order(gold.items, answer.items, algebra)
     if names == others or max(len(names), len(others)) < 2:
         return _same_in_any_order(gold.items, answer.items, algebra)
     letters, _, indices = zip(*(name.partition("_") for name in names | others), strict=True)
@@ -358,8 +369,22 @@ def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool
     return (_same_in_order if not others else _same_in_any_order)(values, other_values, algebra)
 
 
+def _has_order(items: tuple[Form, ...]) -> bool:
+    """Whether items are a sequence or a ranking: five numbers, or three of them or of words that are not sorted."""
+    values = [
+        item.value if isinstance(item, Number) else getattr(item, "text", "") or getattr(item, "latex", "")
+        for item in items
+        if isinstance(item, Number | Words) or (isinstance(item, Expression) and len(item.latex) == 1)
+    ]
+    if len(values) < max(len(items), 3) or len({type(value) for value in values}) > 1:
+        return False
+    return values != sorted(values) or (len(values) > 4 and isinstance(values[0], Fraction))
+
+
 def _same_in_order(gold: Sequence[Form], answer: Sequence[Form], algebra: AlgebraJudge) -> bool | None:
-    if len(gold) != len(answer):
+    if len(gold) != len(answer) or any(
+        isinstance(other, Named) and not isinstance(one, Named) for one, other in zip(gold, answer, strict=True)
+    ):
         return False
     return _all(same(one, other, algebra) for one, other in zip(gold, answer, strict=True))
 
@@ -412,16 +437,14 @@ def same_number(gold: Number, answer: Number) -> bool:
 def adds_percent(gold: Form, answer: Form) -> bool:
     """Whether an answer is a gold number above 1, or below -1, with a percent sign, which its question may have had."""
     match gold, answer:
-        case Named(), Named() if same_name(gold.name, answer.name):
-            return adds_percent(gold.value, answer.value)
-        case Number(unit="", is_fraction=False), Number(is_fraction=False):
-            return answer.unit == PERCENT and gold.value == answer.value and abs(gold.value) > 1
+        case Number(unit="", is_fraction=False), Number(is_fraction=False, unit="percent"):
+            return gold.value == answer.value and abs(gold.value) > 1
     return False
 
 
 def compatible(gold_unit: str, answer_unit: str) -> bool:
     for unit, other in ((gold_unit, answer_unit), (answer_unit, gold_unit)):
-        if unit.startswith("|unit") and other and not other.endswith(unit[5:]):
+        if unit.startswith("|unit") and other and not (other.endswith(unit[5:]) and other.split("^")[0] in LENGTHS):
             return False
     parts = zip(gold_unit.split("|"), answer_unit.split("|"), strict=False)
     return all(ours == theirs or not ours or not theirs for ours, theirs in parts)
@@ -447,9 +470,17 @@ def same_ratio(gold: str, answer: str) -> bool:
 
 def _as_simple(gold: str, answer: str) -> bool:
     """Whether ``answer`` is an expression of the gold's kind, both in LaTeX of one spelling."""
-    most = max((2.5 if _is_factored(answer) else 1.5) * _size(gold), _size(gold) + 3)
     if "e ^" in gold or "e^" in gold:
         answer = _POLAR.sub(r"e^{i\g<angle>}", answer)
+    most = max((2.5 if _is_factored(answer) else 1.5) * _size(gold), _size(gold) + 3)
+    if not re.search(_VARIABLE, gold) and (
+        _repeated(answer) > _repeated(gold) or (_ARITHMETIC.search(answer) and not _ARITHMETIC.search(gold))
+    ):
+        return False  # 2 \cdot 3 \pi, and \pi + \pi
+    if re.search(_VARIABLE, gold) and _is_total(gold) and not _is_total(answer) and "!" not in answer:
+        return False
+    if "\\log_{10}" in answer and "\\log_" not in gold and re.search(_VARIABLE, gold):
+        return False
     if "!" in gold or "\\binom" in gold:  # one is written with the other
         answer = answer.replace("!", "").replace("\\binom", "")
     if _size(_NUMERIC_FRACTION.sub("1", answer)) > most:
@@ -464,13 +495,26 @@ def _as_simple(gold: str, answer: str) -> bool:
 
 def _is_worked_out(gold: str, answer: str) -> bool:
     """Whether ``answer`` has as many factors, or fractions in a sum, as ``gold``, where these were asked for."""
-    if _is_factored(gold) and (gold.count("(") > 2 or _is_factored(answer)):  # two brackets may be multiplied out
-        return _is_factored(answer) and answer.count("(") >= gold.count("(")
+    if (_is_factored(gold) and gold.count("(") > 1) or _SQUARED.search(gold):
+        return answer.count("(") >= gold.count("(")
     if _PRIME_POWERS.fullmatch(gold):
-        return sorted(re.findall(r"\d+", gold)) == sorted(re.findall(r"\d+", answer))
-    if len(_PARTIAL.findall(gold)) > 1:
+        ours, theirs = re.findall(r"\d+", gold), re.findall(r"\d+", answer)
+        return ours == theirs or (not _SIZE.fullmatch(gold) and sorted(ours) == sorted(theirs))
+    if len(_PARTIAL.findall(gold)) > 1 and _PARTIAL_OF_SUM.search(gold):
         return len(_PARTIAL.findall(answer)) == len(_PARTIAL.findall(gold))
     return True
+
+
+def _repeated(latex: str) -> int:
+    """How often π or a root stands in a text again."""
+    found = _IRRATIONAL.findall(latex)
+    return len(found) - len(set(found))
+
+
+def _is_total(latex: str) -> bool:
+    """Whether a text has a value whatever its letters are: no letter is divided by, or under a root or a logarithm."""
+    spelled = _GREEK.sub("x", _INVERSE.sub(r"\\arc\1", latex))
+    return _PARTIAL_FUNCTION.search(spelled) is None
 
 
 def _is_factored(latex: str) -> bool:
@@ -498,6 +542,8 @@ def as_equation(form: Form) -> Relation | None:
     match form:
         case Relation():
             return form
+        case Named(name=name) if "\\circ" in name:
+            return None
         case Named(value=Expression() as value):
             return Relation("=", form.name, value.latex)
         case Named(value=Number() as value):
@@ -507,37 +553,3 @@ def as_equation(form: Form) -> Relation | None:
         case Named(value=Interval(left=Words("-infinity"), right=Expression() as right, right_closed=closed)):
             return Relation("\\le" if closed else "<", form.name, right.latex)
     return None
-
-
-def _as_congruence(form: Form) -> Congruence | None:
-    """``7k + 3`` and ``3 + 7k, k \\in \\mathbb{Z}``, of any letter, as the congruence that they solve."""
-    if isinstance(form, Congruence):
-        return form
-    if isinstance(form, Named) or (isinstance(form, Quantified) and form.domain in ("Z", "")):
-        return _as_congruence(form.value)
-    if not isinstance(form, Expression) or form.unit:
-        return None
-    match = _MULTIPLE_FIRST.fullmatch(form.latex.strip()) or _MULTIPLE_LAST.fullmatch(form.latex.strip())
-    if match is None or not 2 <= int(match["modulus"]) < 10**9:
-        return None
-    modulus = int(match["modulus"])
-    return Congruence((int((match["residue"] or "0").replace(" ", "")) % modulus,), modulus)
-
-
-def _is_congruence(form: Form) -> bool:
-    return isinstance(form.value if isinstance(form, Named) else form, Congruence)
-
-
-def _same_time(gold: str, answer: str) -> bool:
-    """Whether both are one time of day. 15:30 is 3:30 p.m.; a gold without a half of the day, 3:30, leaves it open."""
-    one, other = _CLOCK.fullmatch(gold), _CLOCK.fullmatch(answer)
-    if one is None or other is None or one["minute"] != other["minute"]:
-        return False
-    hours = [int(match["hour"]) for match in (one, other)]
-    if not one["half"] and 1 <= hours[0] <= 12:
-        return hours[0] % 12 == hours[1] % 12 and 1 <= hours[1] <= 12
-    at = [
-        hour % 12 + 12 * (at["half"] == "pm") if at["half"] else hour
-        for hour, at in zip(hours, (one, other), strict=True)
-    ]
-    return at[0] == at[1] and (other["half"] is not None or not 1 <= hours[1] <= 12)

@@ -113,6 +113,7 @@ class Listing:
     items: tuple["Form", ...]
     braces: bool = False
     alternatives: bool = False
+    joined: str = field(default="", compare=False)
 
     @property
     def names(self) -> set[str]:
@@ -122,7 +123,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Row:
-    """Values in order: a point, or a vector where it is written as a sum of unit vectors."""
+    """Values in order: a point, or a vector where it stands in angles."""
 
     items: tuple["Form", ...]
     is_vector: bool = field(default=False, compare=False)

@@ -6,7 +6,7 @@ as another letter than ``x``, ``\frac{dy}{dx}`` as one thing.
 
 Where letters may not commute, only what is equal term by term is. They may not: capital letters that are
 multiplied, unless the gold divides by a letter or puts one under a root or into a function (``\frac{nRT}{V}`` holds
-numbers); and every letter beside a cross product. With a transpose a text equals its own alone.
+numbers). With a transpose or a cross product a text equals its own alone.
 """
 
 import re
@@ -41,10 +41,7 @@ _VECTOR = (
     rf"(?:(?<![\\A-Za-z]){_LETTER}(?![a-zA-Z])|\\(?:vec|hat|overline) ?\{{\w+\}}|(?<![\w}}^]){{ ?[A-Za-z] ?}}){_INDEX}?"
 )
 _NEXT = rf"(?={_VECTOR}|\{{ ?[A-Za-z] ?\}}|\()"
-_CROSS = re.compile(rf"(?:(?P<left>{_VECTOR})|\)) ?\\times(?![a-zA-Z]) ?{_NEXT}")
-_CROSS_OF_TWO = re.compile(
-    rf"(?<!\\times )(?<!\\times)(?P<left>{_VECTOR}) ?\\times(?![a-zA-Z]) ?(?P<right>{_VECTOR})(?! ?\\times)"
-)
+_UNKEPT = re.compile(rf"(?:{_VECTOR}|\)) ?\\times(?![a-zA-Z]) ?{_NEXT}|'|! ?!|dots|\.\.")  # products of vectors, too
 _ONE_LETTER = re.compile(rf"\\Delta ?{_LETTER}{_INDEX}?|(\\vec ?\{{\w+\}}) ?\\cdot ?(\\vec ?\{{\w+\}})")
 _CHANCE = re.compile(r"(?<![\\A-Za-z])[PE] ?\((?P<of>[^()]*[A-Z][^()]*)\)")  # P(A), E(X^2), but not P(1+r)
 _OF_A_MATRIX = re.compile(
@@ -90,7 +87,6 @@ _WEIGHED = re.compile(r"(?:m|M|\\rho)(?: ?_ ?\{?\w\}?)? ?$")  # of m g(a + b)
 _APPLIED_TO_A_LETTER = re.compile(rf"(?<![\\A-Za-z])(?P<name>{_LETTER}){_INDEX}? ?\( ?(?!(?P=name))[xtns] ?\)")
 
 Parser = Callable[[str], Any]
-ALL = ("",)  # no letter need commute: each name starts so
 SEGMENTS = ("segments",)  # AB is one length, and BA the same
 
 
@@ -99,10 +95,8 @@ class NotUnderstoodError(ValueError):
 
 
 def may_not_commute(gold: str, answer: str) -> tuple[str, ...]:
-    """How the names of letters start that may not commute: capital ones, operators, `ALL`, or none."""
+    """How the names of letters start that may not commute: capital ones, operators, or none."""
     both = f"{gold} , {answer}"
-    if _CROSS.search(both):
-        return ALL
     segments = set(_SEGMENT.findall(gold))
     if len({"".join(sorted(each)) for each in segments}) == len(segments) > 1 and re.search(
         r"^(?!.*\\vec).*(?:\\frac|/)", gold
@@ -172,20 +166,9 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
     latex = _ORDER.sub(lambda match: letter(match[0]), latex)  # y^{(3)} is a derivative
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
     latex = _NO_CONSTANT.sub(lambda match: letter(match["letter"]) if match["letter"] else match[0], latex)
-    if any(match["mark"] for match in _TRANSPOSED.finditer(latex)) or re.search(r"'|! ?!|dots|\.\.", latex):
+    if _UNKEPT.search(latex) or any(match["mark"] for match in _TRANSPOSED.finditer(latex)):
         raise NotUnderstoodError(latex)
-    if noncommuting == ALL:
-        if any(match["left"] is None or latex[match.end()] == "(" for match in _CROSS.finditer(latex)):
-            raise NotUnderstoodError(latex)
-        latex = _CROSS_OF_TWO.sub(_in_order, latex)
-        latex = _CROSS.sub(lambda match: f"{match['left']}\\cdot {letter('times')}\\cdot ", latex)
     return latex
-
-
-def _in_order(cross: re.Match[str]) -> str:
-    """``b × a`` as ``−(a × b)``."""
-    left, right = (re.sub(r"\s", "", cross[side]) for side in ("left", "right"))
-    return cross[0] if left <= right else f"((-1)\\cdot ({right} \\times {left}))"
 
 
 def _with_applications(latex: str, symbol: Callable[[Any], str], inner: Parser) -> str:

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable
+from fractions import Fraction
 from itertools import dropwhile
+from math import inf
 
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT
 
@@ -33,19 +35,23 @@ _NAMES = (
     r"\\l(?:floor|ceil)(?![a-z]) ?(?:[^=]{0,20}[A-Z][^=]{0,20}|10+ ?\w) ?\\r(?:floor|ceil)",
 )
 _NAME = re.compile("|".join(_NAMES))
-_RATIO = re.compile(rf"{_CORE}{_INDEX}?(?P<power> ?\^ ?\d)?(?: ?: ?{_CORE}{_INDEX}?(?(power) ?\^ ?\d))+")
-_OPERATION = re.compile(  # 5 \star 1, of a question's own operation
-    r"(?:[\d() ]+\\(?:star|circ|[dD]iamond|o(?:plus|times|dot|minus)|\w+suit|triangle|square|dagger) ?)+[\d() ]+"
+_PLAIN = re.compile(
+    rf"(?:(?:m?\\angle|\\Delta)?(?:{_LETTER}|[A-Z]{{2,4}}|\\(?:overline|hat|vec)\{{?[A-Z]+\}}?)(?:_[^'^]*)?(?:\([^']*\))?"
+    r"|[A-Za-z]{3,}.*|\([^']*\)(?:_\{?\\?(?:min|max)\}?)?|E?\[.*\]|[a-z]\^\\circ|[^':]+:[^':]+|\\sigma\^2|\\lfloor.*"
+    r"|\\(?:max|min|gcd|lim|det|frac).*)"
 )
+_WITHIN = (  # what a quantity of such a name can be
+    (re.compile(r"P[(\[].*|\\Pr.*"), 0, 1),
+    (re.compile(r"\\(?:sin|cos)[^']*"), -1, 1),
+    (re.compile(r"\\tan[^']*"), -inf, inf),
+    (re.compile(r"\|.*\||\\\|.*\\\||\\#.*|\|.*\|_.*"), 0, inf),
+)
+_RATIO = re.compile(rf"{_CORE}{_INDEX}?(?P<power> ?\^ ?\d)?(?: ?: ?{_CORE}{_INDEX}?(?(power) ?\^ ?\d))+")
 _FACTOR = re.compile(
     rf"(?>(?:{_LETTER}{_INDEX}?{_ARGUMENTS}|\|?[A-Z]{{2}}\|?|{_LETTER}{_INDEX}?|\\[cl]?dots)'*)"  # AB is read one way
 )
 _TERMS = re.compile(rf"(?:(?>[+-]? ?(?:10+ ?)?|\\cdot ){_FACTOR.pattern}(?: ?\^ ?\d)?+ ?)++")
 _QUOTIENT = re.compile(r"\\frac ?\{(.{1,20})\} ?\{(.{1,20})\}|([^/]{1,20})/([^/]{1,20})")
-_LIMIT = re.compile(  # of what only the question knows, f(x) or a_n
-    r"\\(?:lim|sum|prod|int)(?![a-zA-Z])(?: ?[_^] ?(?:\{[^{}]*\}|\w))* ?"
-    r"(?:(?=.*(?<![\\a-z])[a-hA-Z] ?(?:_|\()).{1,60}|[fgh])"
-)
 _COMPUTED = re.compile(r"(?:\\(?:gcd|max|min|sup|inf|#)|\\text ?\{[a-z]+\}) ?\\?[({][^a-zA-Z]*\d[^a-zA-Z]*")
 _INTRODUCTION = re.compile(
     rf"\\text ?\{{(?P<start>[^{{}}]*)\}} ?(?P<name>{_CORE}{_INDEX}?) ?\\text ?\{{(?P<end> *(?:is|are|equals)) *\}}"
@@ -108,6 +114,8 @@ _VERDICTS: dict[str, str] = {
 }
 _OF_A_SERIES = re.compile(NOTATION["of a series"])
 _RUN = re.compile(r"[A-Za-z]+")
+_INDICES = {"out", "kin", "pot", "eff", "tot", "avg", "rms"}
+_SAYING = re.compile(r"\b(?:[A-Za-z][a-z]{2,}|[A-Z]{5,}|[Nn]o|or|NO[TNR]?|OR)\b")
 _NO_WORDS = re.compile(r"[\\=<>^_{}+*/|,;\[\]]")
 
 
@@ -118,12 +126,12 @@ def is_name(text: str) -> bool:
 
 
 def is_asked_for(text: str) -> bool:
-    r"""Whether ``text`` may be what a question asks for: a name, a limit, or a sum or product of different names.
+    r"""Whether ``text`` may be what a question asks for: a name, or a sum or product of different names.
 
     ``x+y``, ``ab`` and ``f(1)+f(2)`` are; ``x^2``, ``2x``, ``x+1`` and ``3x+4y`` are equations' sides, to be solved.
     """
     text = text.strip()
-    if is_name(text) or _LIMIT.fullmatch(text) or _OPERATION.fullmatch(text):
+    if is_name(text):
         return True
     if quotient := _QUOTIENT.fullmatch(text):
         above, below = (part.strip() for part in quotient.groups() if part)
@@ -144,8 +152,10 @@ def squeezed(text: str) -> str:
         *re.findall(r"(?<=_\{)[A-Za-z]+|[A-Z]{2,4}", name),
         *(named if "_" in name else ()),
     ]
-    words = [word.lower() for word in re.findall(r"\b[A-Za-z][a-z]{3,}\b", " ".join(beside))]
-    is_known = are_known(words) and not any(map(denies, beside)) and ("_" in name or all(map(name_a_quantity, named)))
+    words = [word.lower() for word in _SAYING.findall(" ".join(beside))]
+    is_known = are_known(word for word in words if word not in _INDICES) and (
+        "_" in name or all(map(name_a_quantity, named))
+    )
     squeezed_text = re.sub(r"^\|([A-Z]{2})\|$", r"\1", re.sub(r"\\text|\\(?=max|min)|[\s{}]", "", text))
     return squeezed_text if is_known else _DOUBTFUL + squeezed_text
 
@@ -186,13 +196,26 @@ def _without_connectives(words: str) -> list[str]:
     return list(dropwhile(lambda word: word in _IN_WORDS["before"] or word == ",", found))
 
 
+def is_plain_name(name: str, letters: set[str], value: Fraction | None) -> bool:
+    """Whether a name of its own, beside a value with these letters, says no more than that it is the value."""
+    for pattern, least, most in _WITHIN:
+        if pattern.fullmatch(name):
+            return value is None or least <= value <= most
+    argument = re.search(r"\(([a-z])\)$", name)
+    return (
+        name not in letters
+        and _PLAIN.fullmatch(name) is not None
+        and (argument is None or not letters or argument[1] in letters)
+    )
+
+
 def same_name(one: str, other: str) -> bool:
     """Whether two names are one; an index in words, ``v_max``, may be left out."""
     one, other = (re.sub(r"^m?\\angle", "", name) for name in (one, other))
     if one == other or re.fullmatch(rf"(?<![A-Z]){re.escape(min(one, other))}\([a-z]\)", max(one, other)):  # y(x) is y
         return True
     (base, _, index), (other_base, _, other_index) = one.partition("_"), other.partition("_")
-    return base == other_base and "" in (index, other_index) and (index or other_index).isalpha()
+    return base == other_base and "" in (index, other_index) and (index or other_index)[1:].isalpha()
 
 
 _CUSTOMARY = (("h", "k"), ("r", "\\theta"), ("r", "\\theta", "z"), ("\\rho", "\\theta", "\\phi"), ("\\mu", "\\sigma"))
@@ -213,7 +236,7 @@ def in_customary_order(names: tuple[str, ...]) -> tuple[str, ...]:
     ]
     if min(places) >= 0 and max(places) - min(places) == len(names) - 1:
         return tuple(name for _, name in sorted(zip(places, names, strict=True)))
-    return names
+    return names if min(places) >= 0 and not {*names} <= {*"xyz"} else ()
 
 
 def without_introduction(text: str) -> tuple[str, str]:
@@ -248,12 +271,6 @@ def _with_value_apart(text: str) -> str:
     return text
 
 
-def denies(words: str) -> bool:
-    """Whether one of the words may deny a value or change it, or is none."""
-    found = re.sub(r"['’]s\b|[,:()-]", " ", words.lower()).split()
-    return "one of" in words.lower() or any(word in _IN_WORDS["denied"] or not word.isalpha() for word in found)
-
-
 def split_quantifier(text: str) -> tuple[str, str, str] | None:
     r"""What holds for all of a letter, the set it is of (``Z``, ``N`` …, empty where it is not said), and the letter.
 
@@ -283,8 +300,8 @@ def words_in(text: str) -> str | None:
     plain = " ".join(TEXT.sub(r" \1 ", text).split())
     lowered = _ARTICLE.sub("", plain)
     lowered = re.sub(r"(?<=[A-Za-z] )A(?!\w)|(.)", lambda found: (found[1] or "").lower() or "A", lowered)  # Team A
-    lowered = " ".join(lowered.replace(".", "").split())
-    lowered = re.sub(r"(?<=\d) to (?=\d)", ":", re.sub(r"^(\d{1,2}) ?(?=[ap]m$)", r"\1:00 ", lowered))
+    lowered = " ".join(re.sub(r"(?<=\b[a-z])\.|\.(?=\s|$)", "", lowered).split())
+    lowered = re.sub(r"^(\d{1,2}) ?(?=[ap]m$)", r"\1:00 ", lowered)
     lowered = "does not exist" if lowered == "dne" else lowered
     lowered = re.sub("^(?:there (?:is|are) (?=no )|(?:it|this|they) (?:is|are) )", "", lowered)
     if _TIME_OR_RATIO.fullmatch(lowered):

@@ -11,22 +11,22 @@ NOTATION = json.loads(Path(__file__).with_name("notation.json").read_text(encodi
 _UNICODE = str.maketrans(
     {character: spelling for spelling, characters in NOTATION["characters"].items() for character in characters}
     | {letter: f"\\{name} " for name, letter in NOTATION["greek"].items()}
+    | {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full width
 )
 _COMMANDS = {command: spelling for spelling, commands in NOTATION["commands"].items() for command in commands}
 
 TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
-UNIT_VECTOR = re.compile(r"\\hat\{(?P<axis>[ijk])\}")
 
-_SIGNS = [chr(code) for code in range(0x2200) if chr(code) != "º"]
-_SMALL = {
-    sign: re.compile(f"[{''.join(each for each in _SIGNS if unicodedata.decomposition(each).startswith(kind))}]+")
-    for sign, kind in {"^": "<super>", "_": "<sub>"}.items()
-}
+_SMALL = {"^": re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿˣ]+"), "_": re.compile("[₀-₉ₙₖ]+")}
 _FRACTION_SIGN = re.compile("[¼-¾⅐-⅞]")
 _INVISIBLE = re.compile(r"\\(?:left|right) ?\.|\\(?:text)?color ?\{(?:red|blue|green)\}|(?:\\\\\s*)+$")
 _SIGN_IN_BRACES = re.compile(r"(?<![\^_}])\{ ?([-+]) ?\}")
+_GAP = re.compile(
+    r"^(?:\\quad ?)+|(?<=[,;:(=]) ?(?:\\quad ?)+"
+    r"|(?:\\quad ?)+(?=[,;:)=]|\\text|\(? ?[a-z] ?\\in|$)|(?<=[a-z]\}) ?(?:\\quad ?)+"
+)
+"""Wide space beside a sign or a text: elsewhere it separates two answers, and has no reading."""
 _TIE = re.compile(r"(?<=[^\s$\\])~")  # ~5 is about five, 5~cm is 5 cm
-_UNIT_VECTORS = re.compile(r"\\(?:mathbf|boldsymbol|bm|hat|vec) ?\{(?:\\(?:mathbf|hat|vec) ?\{)?\\?([ijk])(?:math)?\}+")
 _DOTTED = re.compile(r"(\.\d*)\\dot ?\{?(\d)\}?(?!\d|\\)")
 _CONTROL = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
 _DOLLARS = re.compile(r"\\.|(\$+)", re.DOTALL)
@@ -42,18 +42,15 @@ _BRACKETS = re.compile(r"[()\[\]{}]")
 _WRAPPERS = ("**", "'", '"')
 _BARE_ROOT = re.compile(r"(?<![\\a-zA-Z])\s*sqrt\s*(?:(\d+(?:\.\d+)?)|(?=[({]|[a-z]\b))")
 _THOUSANDS_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\\!)\s*(?=\d{3}(?!\d))")
-_GROUPED_FACTOR = re.compile(r"^[-+]?\d{1,3}(?:,\d{3})+(?=\\pi|\\sqrt|[a-z])(?=[^,;]*$)")  # 294,300\pi
 _DECIMAL_COMMA = re.compile(r"(?<=\d)\{,\}(?=\d)")
 _DECIMAL_COMMA_BEFORE_ZERO = re.compile(r"^([-+]?\d+),(0\d|0\d{3,})$")  # no list writes 05
+_OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
+_QUANTITY_IN_TEXT = re.compile(r"\\text ?\{ *([-+]?\d[\d.,/]*) +([^{}\d]*)\}")
 _EXPONENT = re.compile(r"(?<=\d)\^ ?(-?\d{2,})|\^ ?(-\d)(?!\d)")  # who writes 2^10 means no 2^1 0; x^10 may be either
 _FULL_STOP = re.compile(r"(?<![.\s])\s*[.,;]$")
-_QUANTITY_IN_TEXT = re.compile(r"\\text ?\{ *([-+]?\d[\d.,/]*) +([^{}\d]*)\}")
-_AT_LEAST = re.compile(r"(?<=^[a-zA-Z]) ?\\text ?\{ *(?:is |must be )?(?:at (?P<least>least|most)) *\}(?=.)")
 _SCALED = re.compile(r"(\d+(?:\.\d+)?) ?(\\text ?\{)? ?(m|b|tr)illion(?![a-z])")
 _ILLIONS = {"m": 6, "b": 9, "tr": 12}
-_ORDINAL = re.compile(r"^(-?\d+)(?: ?\^ ?\{? ?| ?(?=\\))?(?:\\text ?\{ ?)?(?:st|nd|rd|th) ?\}* ?$")
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z]))\s*")
-_OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
 _TEXT_WITHOUT_WORDS = re.compile(r"\\text\s*\{\s*((?:[^{}a-zA-Z]*|[ie]|\([A-Z]\)))\s*\}")
 _DERIVATIVE = re.compile(  # \\frac{dy}{dx} is y'
     r"\\frac ?\{ ?d(?: ?\^ ?\{? ?([23]) ?\}?)? ?([a-wyzA-Z]) ?\} ?\{ ?d ?x(?(1) ?\^ ?\{? ?\1 ?\}?) ?\}"
@@ -83,21 +80,22 @@ def normalise_latex(text: str) -> str:
     """
     text = _DECIMAL_COMMA_BEFORE_ZERO.sub(r"\1.\2", without_dollars(text.strip()))
     text = _DECIMAL_COMMA.sub(".", _THOUSANDS_COMMA.sub("", text))
-    text = _GROUPED_FACTOR.sub(lambda match: match[0].replace(",", ""), text)
     text = _TIE.sub(" ", _INVISIBLE.sub(" ", _SIGN_IN_BRACES.sub(r"\1", text)))
-    text = unicodedata.normalize("NFKC", _small_signs_spelled_out(text).translate(_UNICODE))
-    text = _DOTTED.sub(r"\1\\overline{\2}", _UNIT_VECTORS.sub(r"\\hat{\1}", text))
+    text = _small_signs_spelled_out(text).translate(_UNICODE)
+    text = _DOTTED.sub(r"\1\\overline{\2}", text)
     text = _unwrapped(_CONTROL.sub(lambda match: _COMMANDS.get(match[1], match[0]), text))
     text = _ABOUT.sub(r"\\approx ", text)
     text = _IN_CHINESE.sub(_in_english, _TEXT_INDEX.sub(r"_{\1}", _CHOICE.sub(_choice, text)))
     text = _BARE_ROOT.sub(lambda bare: f"\\sqrt{{{bare[1]}}}" if bare[1] else "\\sqrt", _DEGREES.sub(r"^\\circ ", text))
     text = _SCALED.sub(lambda found: f"{found[1]} \\times 10^{{{_ILLIONS[found[3]]}}} {found[2] or ''}", text)
-    text = _ORDINAL.sub(r"\1", _AT_LEAST.sub(lambda at: "\\ge " if at["least"] == "least" else "\\le ", text))
     text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1\2}", text))
-    text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)))
+    text = _TEXT_WITHOUT_WORDS.sub(
+        r" \1 ",
+        _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)),
+    )
     text = _CHOOSE.sub(lambda match: "\\binom{{{}}}{{{}}}".format(*filter(None, match.groups())), text)
     text = _DERIVATIVE.sub(lambda match: match[2] + "'" * int(match[1] or 1), _with_braces(text))
-    return " ".join(text.split())
+    return _GAP.sub(" ", " ".join(text.split())).strip()
 
 
 def without_dollars(text: str) -> str:
@@ -105,6 +103,7 @@ def without_dollars(text: str) -> str:
     dollars = [match for match in _DOLLARS.finditer(text) if match[1]]
     if len(dollars) == 1 and _CURRENCY.search(text):
         return text
+    text = re.sub(r"(?<=[^\s$\\])(\$+)\s+(?=\$+[^\s$])", r"\1 \\quad ", text) if len(dollars) > 2 else text
     return _DOLLARS.sub(lambda match: " " if match[1] else match[0], text).strip() if dollars else text
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import factorial
 
 from evenkeel.rewards.verifiers.math_answer.forms import Form, Words
-from evenkeel.rewards.verifiers.math_answer.names import ADJECTIVES, COUNTED_NOUNS, NUMBERS, are_known, denies
+from evenkeel.rewards.verifiers.math_answer.names import ADJECTIVES, COUNTED_NOUNS
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, balanced
 
 LARGEST_EXPONENT = 400
@@ -44,31 +44,24 @@ _FACTOR = re.compile(
 _PRODUCT_OF_POWERS = re.compile(rf"-? ?{_FACTOR.pattern}(?:{_TIMES}{re.sub('[?]P<.*?>', '', _FACTOR.pattern)}){{0,5}}")
 
 PERCENT, DEGREE = "percent", "degree"
-COUNTED = "counted "  # starts the name of those whom no table knows, archers, alone behind a whole number
 
+LENGTHS = frozenset(["meter", "centimeter", "millimeter", "kilometer", "decimeter", "inch", "foot", "yard", "mile"])
+_EVERYDAY = LENGTHS | set(NOTATION["everyday"].split())
+_COUNTED = {*COUNTED_NOUNS.values()} - NOTATION["units"].keys()
+SIGNED = {"dollar", "degree", "celsius", "fahrenheit", "percent"}  # of values below zero, too
 _NAMES = {
     spelling: name for name, others in NOTATION["units"].items() for spelling in (name, name + "s", *others.split())
 }
 _CURRENCIES: dict[str, str] = NOTATION["currencies"]
-_STUFF = "|".join(NOTATION["counted"]["stuff"].split())
 _NO_NAMES = {"unit", "units"}  # "5 units" says no more than "5"
 _WORD = r"[A-Za-z]+(?:'s)?\.?(?:\^-?[1-9])?"
 _PHRASE = re.compile(rf"{_WORD}(?:[ /(-]{{1,4}}{_WORD}){{0,6}}\)?")
+_STUFF = "|".join(NOTATION["counted"]["stuff"].split())
 _OF = re.compile(rf"^((?:[a-z]+ )*(?!percent|degree)[a-z]+) of (?P<of>{_STUFF}|(?P<counted>[a-z]+))$")
 _BEHIND = re.compile(
     r"(?: |^)(?:(?P<all>(?:in )?total|in all|altogether)|(?P<left>left|remaining)|of (?:them|these|those))$"
-    r"|(?<=[a-z]) (?:(?P<later>later|from now)|(?P<earlier>(?:earlier|before|ago)(?: the [a-z ]+)?)|(?P<high>tall|high)"
+    r"|(?<=[a-z]) (?:(?P<high>tall|high)"
     r"|(?P<old>old)(?: (?:in|on|at) [a-z ]+)?|(?P<long>long)|(?P<wide>wide)|(?P<deep>deep))$"
-)
-_COUNTABLE = re.compile(  # "plans", "possibilities for it"
-    r"(?:(?!(?:of|for|in|on|at|with|from|by|per|to|that|when|so) )[a-z]+ ){0,2}?(?P<what>[a-z]+)"
-    r"(?P<more>(?: (?:of|for|in|on|at|with|by)(?: [a-z]+){1,4})?)"
-    r"|such n"
-)
-_WHO = re.compile(r"(?!remainder|.*plier|.*(?:min|mer)ator)[a-z]{4,}(?:(?:er|or|ist|ian|ant|[st]ion|itie)s|men)")
-_BEHIND_IT = re.compile(  # "possibilities for } T", "pairs } (a,b)"
-    r"(\\text ?\{[^{}]*\b(?:for|of|in|such|on)) *\} ?[a-zA-Z](?: ?_ ?\{?\w\}?)?$"
-    r"|(\\text ?\{)(?= ?[^{}]*\} ?\()([^{}]*)\} ?\( ?[a-z](?: ?, ?[a-z])+ ?\)$"
 )
 _PART = re.compile(rf"/|[()]|{_WORD}")
 _POWER = r" ?\^ ?(?:\{ ?-?[1-9] ?\}|-?[1-9])"
@@ -91,9 +84,6 @@ _DATE = re.compile(
     r"(?:(?P<weekday>[a-z]+day) )?(?:(?P<month>[a-z]+) (?:the )?(?P<day>\d{1,2})(?:st|nd|rd|th)?"
     r"|(?:the )?(?P<first>\d{1,2})(?:st|nd|rd|th)? (?:of )?(?P<then>[a-z]+))(?: (?P<year>\d{4}))?"
 )
-SCALES: list[dict[str, int]] = NOTATION["scales"]
-"""Units of one kind, each by how many of the least it is, the largest first."""
-_AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[A-Za-z]+)\.?(?:,? and |, ?| )?")
 
 
 def exact_number(text: str) -> Fraction | None:
@@ -168,7 +158,6 @@ def split_unit(text: str) -> tuple[str, str] | None:
     if (match := _TEMPERATURE.fullmatch(text)) and match["rest"].strip():
         scale = (match["scale"] or "").replace("\\text", "").strip(" {}")
         return match["rest"].strip(), {"C": "celsius", "F": "fahrenheit"}.get(scale, DEGREE)
-    text = _BEHIND_IT.sub(lambda it: f"{it[1]} n}}" if it[1] else f"{it[2]}{it[3]}}}", text)
     return _word_suffix(_QUOTIENT.sub(r"\1/(\2)", _OHM.sub(r"\\text{\1\2ohm}", text)))
 
 
@@ -210,28 +199,26 @@ def unit_name(words: str) -> str | None:
     words = re.sub(r"cubic ([A-Za-z]+)|([A-Za-z]+) cubed", r"\1\2^3", words)
     powers = _powers(words)
     if powers is None:
-        return _what_is_counted(words)
+        return None
     if powers.keys() <= _NO_NAMES and len(powers) < 2:
         return f"|unit^{powers['unit']}" if powers else detail
     return " ".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(powers.items())) + detail
 
 
-def _what_is_counted(words: str) -> str | None:
-    """A name for what no table knows: plans, possibilities for it."""
-    found = _COUNTABLE.fullmatch(words.lower())
-    if found is None or denies(" ".join(word for word in words.split() if word.lower() not in ADJECTIVES)):
-        return None
-    if found["what"] is None:
-        return ""
-    head = found[0].removesuffix(found["more"]).split()
-    is_known = (COUNTED_NOUNS.get(found["what"], found["what"]) != found["what"]) or _WHO.fullmatch(found["what"])
-    if (
-        not is_known
-        or not are_known(found["more"].split())
-        or any(word in NUMBERS or _measure(word) for word in (*head, re.sub("e?s$", "", found["what"])))
-    ):
-        return None
-    return f"{COUNTED}{found['what']}"
+def is_everyday(unit: str) -> bool:
+    """Whether a value without a unit may have been meant in it: a length, area, time, price or what is counted."""
+    name = unit.partition("|")[0]
+    if all(word in ADJECTIVES or word in _COUNTED for word in name.split()):
+        return True
+    parts = [part.partition("^") for part in name.split()]
+    powers = {part[0]: part[2] or "1" for part in parts}
+    if powers.keys() <= {"degree", "celsius", "fahrenheit"} or unit in _CURRENCIES.values():
+        return True
+    if len(powers) == 2:
+        return "-1" in powers.values() and all(part in _EVERYDAY or part in _COUNTED for part in powers)
+    return all(
+        part in _EVERYDAY and (power == "1" or (part in LENGTHS and power in "23")) for part, power in powers.items()
+    )
 
 
 def _powers(words: str) -> Counter[str] | None:
@@ -283,20 +270,3 @@ def date(text: str) -> Form | None:
         return None
     day = int(match["day"] or match["first"])
     return Words(" ".join(part for part in (match["weekday"], month, str(day), match["year"]) if part))
-
-
-def measures(text: str) -> Form | None:
-    """A quantity in two units or more of one scale, each after a larger one, as its total in the least of the scale."""
-    plain = " ".join(re.sub(r"\\text|[{}]", " ", text).split())
-    parts = list(_AMOUNT.finditer(plain))
-    if len(parts) < 2 or "".join(part[0] for part in parts) != plain:
-        return None
-    names = [unit_name(part["unit"]) for part in parts]
-    scale = next((scale for scale in SCALES if all(name in scale for name in names)), None)
-    if scale is None:
-        return None
-    sizes = [scale[name] for name in names if name]
-    if sizes != sorted(set(sizes), reverse=True):
-        return None
-    total = sum((Fraction(part["number"]) * size for part, size in zip(parts, sizes, strict=True)), Fraction(0))
-    return Words(f"{total} {min(scale, key=lambda name: scale[name])}")

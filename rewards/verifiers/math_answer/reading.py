@@ -29,6 +29,7 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     Unreadable,
     Words,
     Worked,
+    units_in,
     unreadable_part,
 )
 from evenkeel.rewards.verifiers.math_answer.names import (
@@ -46,7 +47,6 @@ from evenkeel.rewards.verifiers.math_answer.names import (
 from evenkeel.rewards.verifiers.math_answer.notation import (
     NOTATION,
     TEXT,
-    UNIT_VECTOR,
     balanced,
     matching_end,
     normalise_latex,
@@ -55,12 +55,10 @@ from evenkeel.rewards.verifiers.math_answer.notation import (
     without_spaces,
 )
 from evenkeel.rewards.verifiers.math_answer.quantities import (
-    COUNTED,
     DEGREE,
     PERCENT,
     date,
     exact_number,
-    measures,
     split_unit,
 )
 
@@ -70,6 +68,7 @@ _SETS_IN_WORDS: dict[str, Form] = dict.fromkeys(
 _SETS_IN_WORDS |= dict.fromkeys(["all real numbers", "all reals"], REALS)
 
 _BARE_NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")  # most answers: nothing about them is to be spelled out
+_BARE_LETTER = re.compile(r"[\d})][a-zA-Z](?:\^\{?\d\}?)?$|\\Omega$")
 _BASED = re.compile(
     r"(?:\(?([0-9A-Fa-f]+|[0-9A-Z]+)\)?|\\text ?\{([0-9A-Z]+)\}) ?_ ?"
     r"(?:(\d)|\{ ?\(?(\d+|\\text ?\{[a-z]+\})\)? ?\}|\\text ?\{([a-z]+)\})"
@@ -85,10 +84,13 @@ _MATHEMATICS = re.compile(  # what is not of it would be dropped by the parser, 
 )
 _UNREAD_MARK = re.compile(
     r"(?!(?:[\d_{} ()+*/-]|\\times|\\cdot)*$).*[\d)] ?_"  # but 11_2 + 10_2
-    r"|.*(?<!\d)(?<!\d )\^ ?\{? ?\\circ|.*\\(?:frac ?\{[^{}]*\}|sqrt) ?\{[^{}]*\} ?[\d_]"
+    r"|.*(?<!\d)(?<!\d )\^ ?\{? ?\\circ|.*(?:[\d)]|(?<![\\a-zA-Z])e) ?\^ ?(?:\{[^{}]*\}|\w) ?_"
+    r"|.*\\(?:a?(?:sin|cos|tan)|cot|sec|csc|ln|exp) ?_"
+    r"|.*\\(?:frac ?\{[^{}]*\}|sqrt) ?\{[^{}]*\} ?[\d_]"
 )
 _AS_WRITTEN = re.compile(r"(?:\( ?(?:\d\d?|[a-z])(?: (?:\d\d?|[a-z]))+ ?\) ?)+|\d+ ?- ?\d+")
 _TWO_SIGNS = re.compile(r"(?:[+-]|\\pm|\\mp) ?[+-]")
+_EMPTY_ARGUMENT = re.compile(r"\\(?:overline|hat|vec|tilde|sqrt|frac|binom)[^{]*(?:\{[^{}]*\} ?)?\{ ?\}")
 _OF_A_SET = re.compile(r"\\(?:max|min|gcd|lcm|sup|inf) ?\\\{")
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 
@@ -100,6 +102,13 @@ def read_beside(gold: str, answer: str) -> tuple[Answer, Answer]:
     units = [getattr(each.form, "unit", None) for each in (right, given)]
     if "" in units and any(units) and any(isinstance(each.form, Expression) for each in (right, given)):
         right, given = read(right.text), read(given.text)  # without its spaces 3 m g is a product
+    if (
+        units_in(given.form)
+        and not units_in(right.form)
+        and "\\text" not in given.text
+        and _BARE_LETTER.search(given.text)
+    ):
+        given = replace(given, form=Unreadable("a letter behind a number may be a factor"))
     match right.form, given.form:
         case Quantified(letter=ours), Quantified(letter=theirs) as form if ours and theirs and ours not in form.text:
             text = re.sub(rf"(\\[a-zA-Z]+)|{theirs}", lambda found: found[1] or ours, form.text)
@@ -112,7 +121,7 @@ def read(text: str) -> Answer:
     """The one reading of ``text``, an answer in LaTeX or as plain text; of a sentence with mathematics its text."""
     if _BARE_NUMBER.fullmatch(text):
         return Answer(text, Fraction(text), Number(Fraction(text)))
-    spelled = normalise_latex(text)
+    spelled = normalise_latex(text).lstrip("= ")
     form = read_form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
     if _AS_WRITTEN.fullmatch(spelled):
         form = Unreadable("it may be a permutation, a score or a range")
@@ -137,7 +146,7 @@ def read_form(text: str) -> Form:
         return Unreadable("it is empty")
     if number := _number(text):
         return number
-    if form := system(text) or congruence(text) or date(text) or measures(text):
+    if form := congruence(text) or date(text):
         return form
     if quantified := split_quantifier(text):
         value = read_form(quantified[0])
@@ -152,14 +161,14 @@ def read_form(text: str) -> Form:
         return _SETS_IN_WORDS.get(words, Words(words))
     if (split := split_unit(text)) and (number := _number(_bare(split[0]), split[1])):
         return number
-    form = matrix(text) or unit_vectors(text) or several(text) or constant(text)
+    form = matrix(text) or several(text) or constant(text)
     form = form or in_braces(text) or in_brackets(text) or related(text) or union(text) or either_sign(text)
     return form or _based(text) or _measured(text) or _expression(text)
 
 
 def _number(text: str, unit: str = "") -> Number | None:
     value = exact_number(text)
-    if value is None or (unit.startswith(COUNTED) and (value.denominator > 1 or value < 0)):
+    if value is None:
         return None
     return Number(value, unit, is_fraction="/" in text or "\\frac" in text)
 
@@ -167,7 +176,7 @@ def _number(text: str, unit: str = "") -> Number | None:
 def _bare(text: str) -> str:
     """Without braces and brackets around a single thing, without "the answer is", without closing punctuation."""
     while True:
-        before, text = text, _ONLY.sub("", without_full_stop(text)).lstrip("= ")
+        before, text = text, _ONLY.sub("", without_full_stop(text)).strip()
         value, quantity = without_introduction(text)
         text = text if quantity else value
         if text[:1] in ("{", "(") and matching_end(text, 0) == len(text) and text[-1] in "})":
@@ -182,12 +191,13 @@ def _bare(text: str) -> str:
 
 def _several_words(text: str) -> Form | None:
     """``A and C``, ``Alice, Bob``: names or letters that are chosen, in any order."""
-    if text.startswith("\\text") and text.endswith("}") and text.count("{") == 1:
+    if text.startswith(("\\text{", "\\text {")) and text.endswith("}") and text.count("{") == 1:
         text = text[text.index("{") + 1 : -1]
-    pieces = [piece.strip() for piece in split_outside_brackets(text, SEPARATOR) if piece.strip()]
+    pieces = [piece.strip() for piece in split_outside_brackets(text, SEPARATOR)]
     words = [words_in(f"\\text{{{piece}}}" if piece.istitle() else piece) for piece in pieces]
     named = tuple(Words(word) for word in words if word)
-    return Listing(named, alternatives=_OR.search(text) is not None) if 1 < len(pieces) == len(named) else None
+    joined = _joined(text)
+    return Listing(named, alternatives=joined == "or", joined=joined) if 1 < len(pieces) == len(named) else None
 
 
 def _choice(text: str) -> Form | None:
@@ -223,7 +233,7 @@ def _measured(text: str) -> Form | None:
     measured = read_form(split[0])
     if split[1] == DEGREE and _FUNCTION.search(split[0]):  # the degrees of \\cos 20^\\circ belong to its argument
         return None
-    if isinstance(measured, Expression) and not measured.unit and not split[1].startswith(COUNTED):
+    if isinstance(measured, Expression) and not measured.unit:
         if split[1] == PERCENT:
             return Expression(f"\\frac{{{measured.latex}}}{{100}}")
         return Expression(measured.latex, split[1])
@@ -244,6 +254,8 @@ def _expression(text: str) -> Form:
         return Row((Words(":"), *map(read_form, terms)))  # equal term by term, and to no point
     if re.search(r"\\nabla ?\\(?:times|cdot)|(?<![_^\d.])(?<![_^] )\d[\d.]* \d", text):
         return Unreadable("a curl and a divergence are no products, and 2 3 may be a numeral")
+    if _EMPTY_ARGUMENT.search(text):
+        return Unreadable("an argument is missing")
     if "\\{" in _OF_A_SET.sub("", text):  # 2 - \{2\} is not 0, and x - \{x\} no 0 but a floor
         return Unreadable("a set stands where a number would")
     return Expression(text)
@@ -313,9 +325,9 @@ def _equated(sides: list[str]) -> Form:
     if is_asked_for(left):
         value = read_form(right)
         is_condition = value == Number(Fraction(0))  # a + b + c = 0 is what a question starts from
-        return Relation("=", left, right, None if is_condition or isinstance(value, Unreadable) else value)
-    if any(isinstance(read_form(side), Unreadable | Words) for side in sides):
-        return Unreadable("it mixes words and mathematics")
+        return value if isinstance(value, Unreadable) else Relation("=", left, right, None if is_condition else value)
+    if not (_is_side(left) and (_is_side(right) or isinstance(read_form(right), Number))):
+        return Unreadable("it mixes words or units and mathematics")
     return Relation("=", left, right, _worked(sides))
 
 
@@ -337,9 +349,14 @@ def _one_relation(left: str, right: str, sign: str) -> Form:
         left, right = right, left
     if sign == "\\ne" and is_name(left) and isinstance(point := read_form(right), Number | Listing):
         return Named(squeezed(left), reals_without(list(point.items) if isinstance(point, Listing) else [point]))
-    if any(isinstance(read_form(side), Unreadable | Words) for side in (left, right)):
-        return Unreadable("it mixes words and mathematics")
+    if not (_is_side(left) and _is_side(right)):
+        return Unreadable("it mixes words or units and mathematics")
     return Relation(sign, left, right)
+
+
+def _is_side(text: str) -> bool:
+    form = read_form(text)
+    return not isinstance(form, Unreadable | Words) and not units_in(form)
 
 
 def _between(sides: list[str], signs: list[str]) -> Form:
@@ -365,14 +382,13 @@ def _signs_between(text: str) -> list[str]:
 
 COMMA = re.compile(r"[,;]")
 _CONJUNCTION = re.compile(r"\\text ?\{ *(?:and|or) *\}|(?<![a-zA-Z\\])(?:and|or)(?![a-zA-Z])")
-SEPARATOR = re.compile(rf"{COMMA.pattern}|{_CONJUNCTION.pattern}")
+SEPARATOR = re.compile(rf"{COMMA.pattern} ?(?:{_CONJUNCTION.pattern})|{COMMA.pattern}|{_CONJUNCTION.pattern}")
 _OR = re.compile(r"\\text ?\{ *or *\}|(?<![a-zA-Z\\])or(?![a-zA-Z])")
 _GROUP = re.compile(rf";|{_OR.pattern}")
 _EITHER = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])")
 _SET_SIGNS = {sign: re.compile(rf"\{sign}(?![a-zA-Z])") for sign in ("\\cup", "\\cap")}
 _SUCH_THAT = re.compile(r" ?(?P<letter>\\?[a-z]+) ?(?:\\in ?\\mathbb ?\{?R\}? ?)?[:|]")
 _WITHOUT = re.compile(r"(\\mathbb ?\{?R\}?|[\[(].*[\])]) ?(?:\\setminus|\\backslash|-) ?\\\{([^{}]*)\\\}")
-_HALF_OF_REALS = re.compile(r"\\mathbb ?\{?R\}? ?[_^] ?\{? ?([+-]) ?\}?")
 
 
 def several(text: str) -> Form | None:
@@ -383,32 +399,28 @@ def several(text: str) -> Form | None:
         return None
     if groups := _groups_of_names(text):
         return groups
-    if any(not piece.strip() for piece in pieces[1:-2]) or len(set(map(_word, _CONJUNCTION.findall(text)))) > 1:
+    if not all(piece.strip() for piece in pieces) or len(set(map(_word, _CONJUNCTION.findall(text)))) > 1:
         return Unreadable("a place in the list is empty, or it is joined by and, and by or")
     if re.search(r"\\mp(?![a-zA-Z])", text) and all("=" in piece for piece in pieces):  # x = ±1, y = ∓2
         return either_sign(text)
-    forms = [read_form(piece) for piece in pieces if piece.strip()]
+    forms = [read_form(piece) for piece in pieces]
     values = [item.value if isinstance(item, Named) else item for item in forms]
     names = {item.name if isinstance(item, Named) else "" for item in forms}
     if all(isinstance(value, Interval) for value in values) and len(names) == 1:
-        conjunction, (name,) = _CONJUNCTION.search(text), names
-        together: Form | None = None
-        if conjunction:
-            together = Union(tuple(values)) if "or" in conjunction[0] else _overlap(values)
-        elif name and _apart(values):  # x < 0, x > 1 cannot mean both
-            together = Union(tuple(values))
-        if together:
-            return Named(name, together) if name and not isinstance(together, Unreadable) else together
-    match values:
-        case [Interval() as whole, *rest] if len(names) == 1 and rest and not _OR.search(text):  # x < 4, x ≠ 1
-            unions = [value for value in rest if isinstance(value, Union)]
-            points = [piece.right for union in unions for piece in union.pieces[:-1] if isinstance(piece, Interval)]
-            if len(unions) == len(rest):
-                return Named(names.pop(), reals_without(points, whole))
+        (name,), joined = names, _joined(text)
+        if joined == "or":
+            return Named(name, Union(tuple(values))) if name else Union(tuple(values))
+        if joined:
+            return Unreadable("inequalities that hold together")
     found = listing(forms)
     letters = {name.partition("_")[0] for name in found.names}
     conditions = any(isinstance(value, Interval | Union | Relation) for value in values)
-    return replace(found, alternatives=(len(letters) > 1 or conditions) and _OR.search(text) is not None)
+    joined = "or" if _EITHER.search(text) else _joined(text)
+    return replace(found, alternatives=(len(letters) > 1 or conditions) and joined == "or", joined=joined)
+
+
+def _joined(text: str) -> str:
+    return _word(found[0]) if (found := _CONJUNCTION.search(text)) else ""
 
 
 def _word(text: str) -> str:
@@ -425,25 +437,6 @@ def _groups_of_names(text: str) -> Listing | None:
     return Listing(tuple(solutions)) if len(named) == len(groups) and all(named) else None
 
 
-def _overlap(halves: list[Form]) -> Form:
-    """``x > 2 and x < 3``, as an interval."""
-    match halves:
-        case [Interval(right=Words("infinity")) as above, Interval(left=Words("-infinity")) as below] | [
-            Interval(left=Words("-infinity")) as below,
-            Interval(right=Words("infinity")) as above,
-        ]:
-            return Interval(above.left, below.right, above.left_closed, below.right_closed)
-    return Unreadable("these inequalities are not two ends of an interval")
-
-
-def _apart(intervals: list[Form]) -> bool:
-    """Whether two half-lines have plain numbers as ends and no point in common."""
-    match _overlap(intervals):
-        case Interval(left=Number() as left, right=Number() as right):
-            return left.value > right.value
-    return False
-
-
 def listing(forms: list[Form], *, braces: bool = False) -> Listing:
     """What ± adds to a list is listed with the rest."""
     flat: list[Form] = []
@@ -456,7 +449,7 @@ def listing(forms: list[Form], *, braces: bool = False) -> Listing:
             flat.extend(Named(item.name, value) for value in item.value.items)
         else:
             flat.append(item)
-    return Listing(tuple(dict.fromkeys(flat)) if braces else tuple(flat), braces)
+    return Listing(tuple(flat), braces)
 
 
 def constant(text: str) -> Form | None:
@@ -465,9 +458,6 @@ def constant(text: str) -> Form | None:
         return EMPTY_SET
     if text in ("\\mathbb{R}", "\\mathbb R"):
         return REALS
-    if half := _HALF_OF_REALS.fullmatch(text):
-        left, right = (read_form("0"), INFINITY) if half[1] == "+" else (MINUS_INFINITY, read_form("0"))
-        return Interval(left, right, left_closed=False, right_closed=False)
     unsigned = text.lstrip("+-").strip()
     if unsigned == "\\infty" or words_in(unsigned) == "infinity":
         return MINUS_INFINITY if text.startswith("-") else INFINITY
@@ -558,29 +548,11 @@ def either_sign(text: str) -> Form | None:
 # Matrices and vectors ------------------------------------------------------------------------------------------------
 
 _MATRIX = re.compile(r"\\begin ?\{([pbB]?matrix|smallmatrix|array)\} ?(?:\{[lcr| ]*\})?(.*)\\end ?\{\1\}", re.DOTALL)
-_SYSTEM = re.compile(
-    r"(?:\\begin ?\{[dr]?cases\}|\\\{ ?\\begin ?\{(?:array|aligned)\} ?(?:\{[lcr| ]*\})?)(?P<rows>.*)\\end ?\{\w+\}",
-    re.DOTALL,
-)
-_TRANSPOSE = re.compile(r"\^ ?\{? ?(?:T|\\top|\\intercal|\\text ?\{ ?T ?\}) ?\}?$")
 _COMMA = re.compile(",")
-_TERM = re.compile(rf"(?P<sign>[+-]?)(?P<factor>[^+]*?){UNIT_VECTOR.pattern}")
 
 
 def matrix(text: str) -> Form | None:
     """A matrix, with ``form`` reading its entries."""
-    if transpose := _TRANSPOSE.search(text):
-        upright = text[: transpose.start()].strip() or "1"
-        whole = matrix(upright) or in_brackets(upright)
-        if isinstance(whole, Row):
-            return Matrix(tuple((item,) for item in whole.items))
-        if not isinstance(whole, Matrix) or len({len(row) for row in whole.rows}) != 1:
-            return None
-        return Matrix(tuple(zip(*whole.rows, strict=True)))
-    factor, begin, rest = text.partition("\\begin")
-    if factor.strip("([ ") and begin:
-        whole, scale = matrix(begin + rest), read_form(_factor(factor))
-        return _scaled(scale, whole) if isinstance(whole, Matrix) else None
     if text.startswith("[") and text.endswith("]") and matching_end(text, 0) == len(text):
         rows = [piece.strip() for piece in split_outside_brackets(text[1:-1], _COMMA)]
         if all(row.startswith("[") and row.endswith("]") for row in rows):
@@ -591,55 +563,6 @@ def matrix(text: str) -> Form | None:
         return None
     lines = [line for line in re.split(r"\\\\|\\cr(?![a-zA-Z])", match[2]) if line.strip()]
     return Matrix(tuple(tuple(read_form(entry) for entry in line.split("&")) for line in lines))
-
-
-def unit_vectors(text: str) -> Form | None:
-    """``3\\hat{i} - \\hat{k}`` as (3, 0, −1); two coordinates where there is no third."""
-    if UNIT_VECTOR.search(text) is None:
-        return None
-    text = text.replace(" ", "")
-    coordinates: dict[str, Form] = {}
-    position = 0
-    for term in _TERM.finditer(text):
-        factor = read_form(_factor(term["sign"] + term["factor"]))
-        if term.start() != position or (position and not term["sign"]) or term["axis"] in coordinates:
-            return None
-        coordinates[term["axis"]], position = factor, term.end()
-    if position != len(text):
-        return None
-    zero = read_form("0")
-    return Row(tuple(coordinates.get(axis, zero) for axis in ("ijk" if "k" in coordinates else "ij")), is_vector=True)
-
-
-def system(text: str) -> Form | None:
-    """``x = 1 \\\\ y = 2``, as a list; a function by cases equals its own text alone."""
-    match = _SYSTEM.fullmatch(text)
-    if match is None:
-        return None
-    if "&" in text or "\\text" in text:
-        return Unreadable("it is a function by cases")
-    return read_form(", ".join(row.strip() for row in match["rows"].split("\\\\") if row.strip()))
-
-
-def _factor(text: str) -> str:
-    """What stands before a matrix or a unit vector; 1 where nothing does."""
-    text = text.strip().removesuffix("\\cdot").strip()
-    return f"{text}1" if text in ("", "+", "-") else text
-
-
-def _scaled(scale: Form, whole: Matrix) -> Matrix | None:
-    rows = [[_product(scale, entry) for entry in row] for row in whole.rows]
-    known = [tuple(entry for entry in row if entry is not None) for row in rows]
-    return Matrix(tuple(known)) if [len(row) for row in known] == [len(row) for row in rows] else None
-
-
-def _product(scale: Form, entry: Form) -> Form | None:
-    match scale, entry:
-        case Number(unit=""), Number(unit=""):
-            return Number(scale.value * entry.value, is_fraction=scale.is_fraction or entry.is_fraction)
-        case ((Number(unit="") | Expression(unit="")), (Number(unit="") | Expression(unit=""))):
-            return Expression(f"({scale.latex})({entry.latex})")
-    return None
 
 
 # Congruences ---------------------------------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
 """What holds for every text: reading never raises, a numeric gold is earned by its number only."""
 
+import json
+import re
 from fractions import Fraction
+from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenkeel.rewards.verifiers.math_answer import MathAnswer
@@ -77,3 +80,20 @@ def test_decimals_are_exact(digits, places):
     text = f"{abs(digits):0{places + 1}d}"
     written = ("-" if digits < 0 else "") + (f"{text[:-places]}.{text[-places:]}" if places else text)
     assert exact_number(written) == Fraction(digits, 10**places)
+
+
+LABELLED = json.loads((Path(__file__).parent / "labelled_pairs.json").read_text(encoding="utf-8"))
+GOLDS = sorted({pair["gold"] for pair in LABELLED if isinstance(pair["gold"], str) and len(pair["gold"]) < 60})
+SAY_MORE = r"""\text{foo} \text{not} \foo \Gamma \hat k Q ' _2 ^* \ne \neg
+    \sim ? # @ & \not \dagger \nabla \partial № ① ¬ ℏ \quad\frac{1}{2} \ldots \to \text{mol} \infty""".split()  # noqa: SIM905 — as FRAGMENTS
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(GOLDS), st.sampled_from(SAY_MORE), st.integers(0, 60))
+def test_a_gold_with_anything_more_in_it_is_not_paid(gold, more, place):
+    """Wherever a word, a command, a letter, a prime or an index is put into the right answer: it is another one."""
+    pieces = re.findall(r"\\[a-zA-Z]+(?: ?\{[a-z]*\})?|\\.|.", gold)
+    cut = place % (len(pieces) + 1)
+    answer = "".join([*pieces[:cut], f" {more} " if more[0] == "\\" else more, *pieces[cut:]])
+    verdict = MathAnswer(workers=1, answer_in="answer_tag")(f"<answer>{answer}</answer>", gold)
+    assert verdict.score != 1, (gold, answer)
