@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -34,9 +34,6 @@ from evenkeel.trainer.step.packing import (
 )
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.setup import Batch, Position, Setup, random_streams_kept
-
-if TYPE_CHECKING:
-    pass
 
 Compare = Callable[[Sequence[Batch], Sequence[Batch]], tuple[Tensor, Tensor, float]]
 """The gradients of two cuts, see `compared_gradients`."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from pydantic import Field, with_config
+from pydantic import Field, create_model, with_config
 
 from evenkeel.trainer.evaluation.decoding import Decoding
 
@@ -63,6 +63,10 @@ class Speed:
     """With ``staleness`` and a vLLM server: the newest rollout batch is generated while an older one is trained. What
     is trained stays the same. ``None`` = where it does.
     """
+
+    def __post_init__(self) -> None:
+        fields: Any = {name: (kind, ...) for name, kind in get_type_hints(Speed, include_extras=True).items()}
+        create_model("Speed", **fields)(**vars(self))  # refuses other words and numbers
 
 
 @with_config(use_attribute_docstrings=True)

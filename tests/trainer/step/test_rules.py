@@ -197,3 +197,9 @@ def settings(folder: Path, args: Any = None, strategies: Any = None, **others: A
 
 built = cache(build_strategies)
 """Each is tried once when it is built."""
+
+
+@pytest.mark.parametrize("wrong", [{"microbatches": "plan"}, {"generation": "fast"}, {"staleness": -1}])
+def test_a_speed_option_has_no_other_values(wrong: dict[str, Any]):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Speed(**wrong)

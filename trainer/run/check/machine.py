@@ -59,6 +59,7 @@ def memory_estimates(
         reference=argument("beta") != 0 and context.config.model.lora is None,
         checkpointing=bool(argument("gradient_checkpointing")),
         vllm_bytes=round(argument("vllm_gpu_memory_utilization") * (device_bytes or 0)) if colocated else 0,
+        on_gpu=not argument("use_cpu"),
     )
     ways = ("ddp",) if processes == 1 else get_args(Sharding)
     return {way: memory_per_device(size, training, way, processes) for way in ways}

@@ -13,8 +13,8 @@ processes. Bytes throughout. The terms follow the code that runs:
   the gradient of the output layer and of the hidden states in float32.
 - generation without vLLM: the keys and values of all sequences that one process draws together.
 
-Not counted: CUDA itself (about 1 GiB), the allocator's fragmentation, communication buffers, other programs on the
-device. Every optimizer counts as Adam.
+Not counted: the allocator's fragmentation, communication buffers, other programs on the device. Every optimizer
+counts as Adam.
 """
 
 from collections.abc import Iterator
@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 GIB = 1024**3
+CONTEXT = GIB
+"""What CUDA, its libraries and NCCL take before the first tensor, roughly."""
 TILE_TOKENS, TILE_WORDS = 4096, 32768
 """TRL's tiles of the output layer (`trl.kernels.chunked_logprob`, `trl.trainer.utils`)."""
 
@@ -63,6 +65,7 @@ class Training:
         reference: a second model is held for the KL term.
         checkpointing: gradient checkpointing.
         vllm_bytes: what a vLLM on this device reserves; 0 without, or where it sleeps while the policy trains.
+        on_gpu: a CUDA context is held.
     """
 
     rows: int
@@ -74,6 +77,7 @@ class Training:
     reference: bool = False
     checkpointing: bool = True
     vllm_bytes: int = 0
+    on_gpu: bool = True
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,8 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
         yield Term("keys and values", training.rows_generated * training.tokens * of_a_token, "generation")
     if training.vllm_bytes:
         yield Term("vLLM", training.vllm_bytes, "always")
+    if training.on_gpu:
+        yield Term("CUDA context", CONTEXT, "always")
 
 
 def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bool) -> int:

@@ -7,6 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 from evenkeel.trainer.run.check.memory import (
+    CONTEXT,
     GIB,
     ModelSize,
     Sharding,
@@ -26,7 +27,7 @@ SMALL = ModelSize(
     key_value_heads=1,
     head_dim=5,
 )
-PLAIN = Training(rows=3, tokens=7)
+PLAIN = Training(rows=3, tokens=7, on_gpu=False)
 
 
 def terms(model: ModelSize, training: Training, sharding: Sharding = "ddp", processes: int = 1) -> dict[str, int]:
@@ -96,9 +97,10 @@ def test_an_adapter_on_four_bit_weights_trains_little():
     assert (found["weights"], found["gradients"], found["optimizer"], found["logits"]) == (500, 200, 400, 2940)
 
 
-def test_eight_bit_adam_and_vllm():
+def test_eight_bit_adam_vllm_and_the_context():
     assert terms(SMALL, replace(PLAIN, optimizer_bytes=1))["optimizer"] == 2000
-    assert terms(SMALL, replace(PLAIN, vllm_bytes=24 * GIB))["vLLM"] == 24 * GIB
+    found = terms(SMALL, replace(PLAIN, vllm_bytes=24 * GIB, on_gpu=True))
+    assert (found["vLLM"], found["CUDA context"]) == (24 * GIB, CONTEXT)
 
 
 def test_tiles_bound_the_logits():
