@@ -1,15 +1,15 @@
 """Many runs from one YAML file: variants × grid × seeds, each an ordinary launch of the training script.
 
-schema, loading    the file and what is wrong with it
+schema, loading    the file and its checks
 cells              the file unfolded
-plans, fairness    what each cell will spend, made equal; differences that would spoil the comparison refused
-queues, attempt    where attempts run, and what the process does that runs one
-pilots, planning   before it runs: what finished cells say that it will see and cost
-tuning             a stage before, in which every variant finds its own settings
+plans, fairness    equal budgets; refusal of differences that would spoil the comparison
+queues, attempt    where attempts run, and the process of one
+pilots, planning   the differences that it can detect, predicted from finished cells
+tuning             an earlier stage, in which every variant finds its own settings
 runner, starting   the loop that starts, awaits and retries
-cell_directory     what is kept of a cell, and its state
+cell_directory     the files of a cell, and its state
 status             the table
-commands           what `evenkeel sweep` can do
+commands           the commands of `evenkeel sweep`
 
-Nothing is imported here: the process of an attempt needs few of them.
+Nothing is imported here: the process of an attempt needs few of these modules.
 """

@@ -1,4 +1,4 @@
-"""One attempt at a cell, as the process that submitit starts for it runs it: launch, pass on a stop, record the end."""
+"""One attempt at a cell, run in a process that submitit starts: launch, pass on a stop, record the end."""
 
 import os
 import shlex
@@ -16,12 +16,12 @@ from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.process_group import await_group, signal_group
 
 CELL_VARIABLE = "EVENKEEL_CELL"
-"""Names the cell in the environment of all its processes: a number of a group may belong to others by now."""
+"""Names the cell in the environment of its processes: the id of an ended process group may have been reused."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What is launched where: ``launcher`` and ``script`` in ``folder`` with ``environment`` over the inherited one.
+    """The command ``launcher`` + ``script``, run in ``folder`` with ``environment`` added to the inherited one.
 
     Attributes:
         cell: the cell's directory.
@@ -94,7 +94,7 @@ class StopSignals:
         signal.signal(signal.SIGINT, self._request if in_terminal else lambda number, frame: None)
 
     def forward_to(self, pass_on: Callable[[], None]) -> None:
-        """What a stop does from now on, and at once if it was asked for already."""
+        """Call ``pass_on`` at every stop from now on, and at once if one was already requested."""
         self._forward = pass_on
         if self.requested:
             pass_on()
@@ -123,7 +123,7 @@ def job_port(job_id: str) -> int:
 
 
 def _ignore_sigusr2() -> None:
-    """SLURM may send SIGUSR2 to every process of a job, and it ends those that do not know it."""
+    """SLURM may send SIGUSR2 to every process of a job; by default it ends a process."""
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
 
 

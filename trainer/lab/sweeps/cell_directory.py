@@ -1,10 +1,10 @@
-"""The directory of one cell: what is kept there, and what state its files say it is in.
+"""The directory of one cell: its files, and the state that they show.
 
 <output_dir>/<variant>-s<seed>/
-    cell.json         what the cell is, and the attempts that were started; written by the sweep alone
+    cell.json         the cell and the attempts that were started; written by the sweep alone
     attempt-<n>.json  how attempt n went; written by the process that runs it alone
     cell.lock         held while an attempt runs; names the process
-    log.txt           what all attempts printed
+    log.txt           the output of all attempts
     run/              the run directory, as of any run
 """
 
@@ -56,7 +56,7 @@ class CellDirectory:
         self.write_definition({**known, "attempts": known["attempts"][:-1]})
 
     def attempt(self, number: int) -> dict[str, Any]:
-        """``attempt-<number>.json``, empty where that attempt never came to start."""
+        """``attempt-<number>.json``; empty where that attempt did not start."""
         return _read(self.path / f"attempt-{number}.json", "Delete it.")
 
     def write_attempt(self, number: int, record: Mapping[str, Any]) -> None:
@@ -64,7 +64,7 @@ class CellDirectory:
         write_json(self.path / f"attempt-{number}.json", record)
 
     def attempts(self) -> list[dict[str, Any]]:
-        """Every attempt that was started: what the sweep asked for, with how it went."""
+        """Every attempt that was started: its entry in ``cell.json``, updated by its ``attempt-<number>.json``."""
         asked = self.definition().get("attempts", [])
         return [{**entry, **self.attempt(entry["number"])} for entry in asked]
 
@@ -73,14 +73,14 @@ class CellDirectory:
         return RunRecord(self.run).summary
 
     def checkpoint(self) -> Path | None:
-        """The newest good checkpoint of the cell's own run; a rerun of it beside, ``run-2``, is another's.
+        """The newest good checkpoint of ``run/``; a rerun of it, ``run-2/``, does not count.
 
-        Good means that its files are what was saved, by their SHA-256: the one that the run itself would go on from.
+        Good: the SHA-256 of its files is as saved. The run itself would resume from it.
         """
         return newest_good_checkpoint(self.run)[0]
 
     def state(self) -> State:
-        """What the files say: ``submitted`` waits for its machine, ``stopped`` goes on when the sweep does."""
+        """The state by the cell's files: ``submitted`` waits for a machine, ``stopped`` goes on when the sweep does."""
         if self.is_running():
             return "running"
         if self.summary():
@@ -91,7 +91,7 @@ class CellDirectory:
         newest = attempts[-1]
         if "started" not in newest:
             return "submitted"
-        return "stopped" if newest.get("stopped", True) else "failed"  # without a record it was killed, not wrong
+        return "stopped" if newest.get("stopped", True) else "failed"  # killed attempts leave no record
 
     def is_running(self) -> bool:
         """Whether an attempt runs on this machine, or on one that shares its locks.
@@ -108,7 +108,7 @@ class CellDirectory:
         return False
 
     def runner(self) -> int | None:
-        """The process that runs the current attempt; it stops the run when it is told to end."""
+        """The process that runs the current attempt; SIGTERM makes it stop the run; ``None`` where none runs."""
         text = self.lock.read_text() if self.is_running() else ""
         return int(text) if text else None
 
@@ -124,7 +124,7 @@ class CellDirectory:
             yield
 
     def delete_uncheckpointed_run(self) -> None:
-        """Delete a run that ended before its first checkpoint, so that the next attempt starts where nothing is."""
+        """Delete a run that ended before its first checkpoint, so that the next attempt finds no run directory."""
         if self.run.exists() and self.checkpoint() is None:
             shutil.rmtree(self.run)
 

@@ -11,7 +11,7 @@ from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.yaml_document import scalar
 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
-"""What JSON writes as it is and YAML does not take."""
+"""Characters that JSON leaves unescaped and YAML does not allow."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Cell:
 
 
 def cells_of(sweep: Sweep) -> list[Cell]:
-    """Variants × grid × seeds; all variants of a seed before the next seed, so that a half-done sweep compares.
+    """Variants × grid × seeds; all variants of a seed before the next seed, so that unfinished sweeps compare too.
 
     Raises:
         Refusal: two cells have the same name.
@@ -62,7 +62,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
 
 
 def override_value(value: Any) -> str:
-    """YAML text that an override reads back as ``value``, plain where that is possible."""
+    """YAML text that an override reads back as ``value``, unquoted where possible."""
     if isinstance(value, str) and re.fullmatch(r"[\w./:@+-]+", value) and scalar(value) == value:
         return value
     return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))

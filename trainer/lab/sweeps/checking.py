@@ -31,7 +31,7 @@ def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
         plans = [plans_of(sweep, cells_of(sweep), tree) for sweep in stages]
         for sweep, each in zip(stages, plans, strict=True):
             check_fair(sweep, each, tree)
-        _say_equal([plan for each in plans for plan in each])
+        _warn_of_equal([plan for each in plans for plan in each])
         said = _problems(stages, plans, tree)
     families = {*stages[0].variants}
     shown: dict[str, list[str]] = {"error": [], "warning": [], "note": []}
@@ -46,7 +46,7 @@ def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """``variables`` in this process's environment, as they are in that of its cells."""
+    """Set ``variables`` in this process's environment, as in that of the cells."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -60,14 +60,14 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _problems(stages: Sequence[Sweep], plans: Sequence[Sequence[Plan]], tree: Node) -> dict[tuple[str, str], set[str]]:
-    """(severity, sentence) → the variants that it is said of."""
+    """(severity, sentence) → the variants that it applies to."""
     known: dict[str, Any] = {}
     said: dict[tuple[str, str], set[str]] = {}
     for sweep, each in zip(stages, plans, strict=True):
         root = Path(sweep.output_dir).absolute()
         waiting = {plan.merged: plan for plan in each if not CellDirectory(root / plan.cell.name).summary()}
         for plan in waiting.values():
-            # a checkpoint to branch from has been looked at, and is hashed by each of its cells
+            # `plans_of` has checked the checkpoint to branch from; checking it again would hash it for each cell
             own = [override for override in plan.overrides if not override.startswith("branch_of=")]
             own.append(f"output_dir={root}")
             for problem in checked(sweep.config, own, processes=processes_of(sweep), known=known).problems:
@@ -76,8 +76,8 @@ def _problems(stages: Sequence[Sweep], plans: Sequence[Sequence[Plan]], tree: No
     return said
 
 
-def _say_equal(plans: list[Plan]) -> None:
-    """One line for variants with the same merged file, as where A is compared with A on purpose."""
+def _warn_of_equal(plans: list[Plan]) -> None:
+    """Print a warning for variants with the same merged file: A compared with A, perhaps on purpose."""
     by_file: dict[str, dict[str, None]] = {}
     for plan in plans:
         by_file.setdefault(plan.merged, {})[plan.cell.family] = None
@@ -86,7 +86,7 @@ def _say_equal(plans: list[Plan]) -> None:
 
 
 def _placed(problem: Problem, cell: Cell, tree: Node) -> Problem:
-    """What is said of an override of a cell, at the line of the sweep's file that writes it."""
+    """A problem with an override of a cell, moved to the line of the sweep's file that sets it."""
     if problem.origin != COMMAND_LINE:
         return problem
     named = [key for key in cell.settings if key in problem.what or f"{key}.".startswith(f"{problem.key}.")]

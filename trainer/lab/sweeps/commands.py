@@ -1,6 +1,6 @@
 """The commands of `evenkeel sweep`; each prints what happens and returns the exit status.
 
-They raise `Refusal` where the file, its parts or this machine are not able to do what is asked.
+They raise `Refusal` for a wrong file, and for what its parts or this machine cannot do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def run(file: Path, parents: Sequence[str] = ()) -> int:
     """Check every cell, run them, and end with the table: 0 all finished, 1 some failed, 130 stopped on request.
 
     Args:
-        parents: checkpoints that the cells begin in, in place of the file's ``from``.
+        parents: checkpoints that the cells start from, in place of the file's ``from``.
     """
     sweep, tree = load_sweep(file, parents)
     if sweep.tune is None:
@@ -114,7 +114,7 @@ def plan(file: Path, pilot: Path | None, items: int | None, difference: float | 
     Args:
         pilot: a directory of cells; otherwise the sweep's own.
         items: number of held-out rows; otherwise the pilot's.
-        difference: that should be detected.
+        difference: one that should be detected.
     """
     from evenkeel.trainer.lab.sweeps.pilots import read_pilot
     from evenkeel.trainer.lab.sweeps.planning import plan_sentences, plan_table
@@ -160,7 +160,7 @@ def _queue(sweep: Sweep, plans: Sequence[Plan], root: Path) -> Queue:
 
 
 def _refused_as_changed(cells: Sequence[QueuedCell]) -> list[QueuedCell]:
-    """Cells whose files were made under other settings: they are neither repeated nor mixed with new ones."""
+    """Cells that were started under other settings, which are not run; prints the differences."""
     refused = []
     for cell in cells:
         if differences := changed_settings(cell):

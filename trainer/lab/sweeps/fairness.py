@@ -1,4 +1,4 @@
-"""Variants that differ in what should be equal are refused: the comparison would not say what made the difference."""
+"""Refuse variants that differ in settings that must be equal, else the cause of a difference would be unknown."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -17,8 +17,8 @@ SAMPLING = ("num_generations", "max_completion_length", "temperature", "top_p", 
 def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
     """Refuse cells that differ from their baseline's of the same seed and point of the grid.
 
-    Equal must be the data, evaluations, verifiers, sampling, and the numbers of rollout batches and prompts. An entry
-    of ``unfair`` allows a setting and everything below it.
+    Data, evaluations, verifiers, sampling, and the numbers of rollout batches and prompts must be equal. An entry of
+    ``unfair`` allows a setting and everything below it.
     """
     baselines = {plan.cell.name: plan for plan in plans}
     problems = []

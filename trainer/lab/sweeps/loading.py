@@ -24,10 +24,10 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, Node]:
     """The sweep that a file describes, and the tree that knows where each value was written.
 
-    What it does not say is taken from the one file that it ``extends``, as of a run. ``name`` is the file's stem and
+    Keys that it lacks come from the one file that it ``extends``, as in a run file. ``name`` is the file's stem and
     ``output_dir`` is ``runs/sweeps/<name>`` where the file gives none; ``config`` becomes absolute; an empty variant
     (``grpo:``) changes nothing. With ``from``, or ``parents`` in its place, ``config`` and ``seeds`` are those of the
-    parents, and ``from`` names their checkpoints by absolute paths.
+    parents, and ``from`` lists the absolute paths of their checkpoints.
 
     Raises:
         Refusal: everything that is wrong, each with its line.
@@ -57,7 +57,7 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
 
 
 def _from_parents(data: dict[str, Any], tree: Node) -> list[Problem]:
-    """What is wrong with the runs that the cells begin in; their file and their seeds stand in ``data`` afterwards."""
+    """Problems with the runs that the cells start from; sets ``config`` and ``seeds`` of ``data`` from these runs."""
 
     def refused(key: str, code: str, what: str, instead: str) -> list[Problem]:
         node = tree.child(key) or tree

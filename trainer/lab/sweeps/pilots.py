@@ -23,7 +23,7 @@ from evenkeel.trainer.lab.statistics import (
 )
 
 FEWEST_PAIRS = 3
-"""With fewer pairs a paired variance has one degree of freedom, and unpaired runs tell more."""
+"""With fewer pairs a paired variance has one degree of freedom, and unpaired runs say more."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def read_pilot(directory: Path, what_to_run: str) -> Pilot:
 
 
 def _components(runs: RecordedRuns, rows: Mapping[tuple[str, int], Floats]) -> tuple[bool, DifferenceComponents]:
-    """Whether variances are of paired differences, and the variances; ``rows``: (variant, seed) → accuracies (I,)."""
+    """``(paired, variances)`` as in `Pilot`; ``rows``: (variant, seed) → accuracies (I,)."""
 
     def table(variant: str, seeds: Iterable[int]) -> Floats:
         return np.array([rows[variant, seed] for seed in seeds])

@@ -18,7 +18,7 @@ SEED_STEPS = (3, 5, 8, 12, 20)
 
 
 def detectable_range(pilot: Pilot, seeds: int, items: int) -> tuple[float, float]:
-    """The detectable difference if the seeds' spread were at either end of its 95 % interval."""
+    """The detectable difference at the lower and the upper end of the 95 % interval of the seeds' spread."""
 
     def detectable(factor: float) -> float:
         of_seeds = pilot.components.seed_variance(items) * factor**2
@@ -30,7 +30,7 @@ def detectable_range(pilot: Pilot, seeds: int, items: int) -> tuple[float, float
 
 
 def plan_sentences(sweep: Sweep, pilot: Pilot, items: int, wanted: float | None) -> Iterator[str]:
-    """What the sweep will detect, in sentences.
+    """Sentences on what the sweep will detect.
 
     Args:
         items: held-out rows.

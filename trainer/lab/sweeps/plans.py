@@ -1,12 +1,12 @@
-"""What each cell will run and spend, made equal where it can be.
+"""Configuration and budget of each cell; budgets are made equal where possible.
 
 A variant may make more optimizer steps of a rollout batch than the base file (Lopti makes two passes; smaller updates
 make more). Settings that TRL counts in optimizer steps are therefore multiplied by
 
     optimizer steps per rollout batch of the cell / of the base file
 
-so that every cell sees the same prompts, warms up, saves and evaluates after the same number of rollout batches. What a
-variant writes itself stands.
+so that every cell sees the same prompts, warms up, saves and evaluates after the same number of rollout batches. A key
+that a variant sets itself is kept.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ COUNTED_IN_STEPS = ("trl.max_steps", "trl.save_steps", "trl.warmup_steps", "eval
 
 @dataclass(frozen=True)
 class Budget:
-    """What a cell spends; ``rollouts`` and ``optimizer_steps`` are ``None`` where the run is counted in epochs.
+    """The budget of a cell; ``rollouts`` and ``optimizer_steps`` are ``None`` where the run is counted in epochs.
 
     Attributes:
         rollouts: rollout batches that are generated and trained.
@@ -53,7 +53,7 @@ class Plan:
 
     @property
     def merged(self) -> str:
-        """The cell's whole file without what only tells it from other cells."""
+        """The cell's merged configuration as JSON, without name, seed, output directory and parent."""
         return self.config.model_dump_json(exclude={"name", "seed", "output_dir", "branch_of"})
 
 
@@ -95,7 +95,7 @@ def processes_of(sweep: Sweep) -> int:
 
 
 def launch_options(sweep: Sweep) -> list[str]:
-    """The sweep's arguments of the launcher, as a command line has them."""
+    """The sweep's ``launch:`` as command-line arguments; ``true`` gives a bare flag, ``false`` none."""
     given = {name: value for name, value in sweep.launch.items() if value is not False}
     return [word for name, value in given.items() for word in (f"--{name}", *([] if value is True else [str(value)]))]
 

@@ -1,7 +1,6 @@
 """A launch with all of its descendants: started as one process group, stopped and awaited as one.
 
-``accelerate launch`` of one process leaves its child running when it is told to stop, so the launcher's own end says
-nothing about the run's.
+``accelerate launch`` of one process leaves its child running at SIGTERM, so the run may outlive its launcher.
 """
 
 import contextlib
@@ -33,7 +32,7 @@ def environment_of(process: int) -> dict[str, str]:
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to every process of the group; nothing where none is left."""
+    """Send a signal to every process of the group, if any is left."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, number)
 

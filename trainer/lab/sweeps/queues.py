@@ -1,4 +1,4 @@
-"""Where attempts run: on this machine, some at a time, or through SLURM. Both through submitit."""
+"""Queues of attempts, on this machine or on SLURM, both through submitit."""
 
 import os
 import signal
@@ -22,11 +22,11 @@ _SECONDS_BETWEEN_SQUEUES = 5.0
 
 
 class SchedulerError(Refusal):
-    """The queue did not do what it was asked, as when a limit is reached or its controller is busy; it may later."""
+    """The queue failed, perhaps for a while: a limit is reached, or its controller is busy."""
 
 
 class Queue(Protocol):
-    """What the sweep needs of a place where attempts run; ``entry`` is what `start` returned.
+    """Where attempts run; ``entry`` is what `start` returned.
 
     `start`, `stop` and `kill` raise `SchedulerError`.
     """
@@ -34,17 +34,17 @@ class Queue(Protocol):
     capacity: int
 
     def start(self, label: str, attempt: Attempt) -> dict[str, Any]:
-        """Submit an attempt; what must be remembered about it."""
+        """Submit an attempt; returns the entry by which it is found again."""
 
     def adopt(self, entry: dict[str, Any]) -> None:
-        """Count an attempt that an earlier sweep process has started."""
+        """Take over an attempt that an earlier sweep process started."""
         return
 
     def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
-        """Whether nothing of the attempt runs or waits any more."""
+        """Whether the attempt no longer runs or waits."""
 
     def release(self, entry: dict[str, Any]) -> None:
-        """Take back what an attempt that is over had been given."""
+        """Free what an attempt that is over was given, such as GPUs."""
         return
 
     def stop(self, entry: dict[str, Any], directory: CellDirectory) -> None:
@@ -148,7 +148,7 @@ class SlurmQueue(Queue):
 
 
 def slurm_parameters(execution: SlurmExecution, label: str) -> dict[str, Any]:
-    """The sweep's settings in submitit's words; one task a node, which launches the node's processes."""
+    """The sweep's settings as submitit's parameters; one task a node, which launches the node's processes."""
     return {
         "job_name": label,
         "nodes": execution.nodes,
@@ -162,7 +162,7 @@ def slurm_parameters(execution: SlurmExecution, label: str) -> dict[str, Any]:
 
 
 def gpu_slots(visible: Sequence[str], per_cell: int, parallel: int) -> list[list[str]]:
-    """``parallel`` disjoint groups of ``per_cell`` of the visible GPUs, neighbours together.
+    """``parallel`` disjoint groups of ``per_cell`` consecutive visible GPUs.
 
     Raises:
         Refusal: there are too few.
@@ -193,7 +193,7 @@ def local_queue(folder: Path, execution: LocalExecution, use_cpu: bool, processe
 
 @contextmanager
 def _ignored(*numbers: signal.Signals) -> Iterator[None]:
-    """What is started inside ignores these signals: those of the terminal are the sweep's, and cells outlive it."""
+    """Processes started inside ignore these signals of the terminal: the sweep handles them, and cells outlive it."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
     try:
         yield
@@ -203,7 +203,7 @@ def _ignored(*numbers: signal.Signals) -> Iterator[None]:
 
 
 def _is_submitit(process: int) -> bool:
-    """Whether a process of this number is still the one that submitit started; the number may be another's by now."""
+    """Whether the process of this id was started by submitit; an id may be reused."""
     try:
         return any("submitit.local" in word for word in psutil.Process(process).cmdline())
     except psutil.Error:

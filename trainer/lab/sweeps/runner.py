@@ -1,7 +1,7 @@
-"""Runs the cells of a sweep until each is finished or has failed too often; started again, it goes on.
+"""Run the cells of a sweep until each is finished or has failed too often; a restart continues.
 
-What is done is read from the cells' own files, so nothing is lost when this process is killed: cells that it left
-running are awaited, half-done ones resume from their checkpoint, finished ones stay.
+Progress is read from the cells' own files, so nothing is lost when this process is killed: cells that still run are
+awaited, interrupted ones resume from their checkpoint, finished ones are not run again.
 """
 
 import signal
@@ -25,12 +25,12 @@ from evenkeel.trainer.run.record.files import write_json
 
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
-"""How long nothing is submitted after the queue has refused an attempt."""
+"""Time without submissions after the queue has refused an attempt."""
 
 
 @contextmanager
 def locked_directory(sweep: Sweep) -> Iterator[Path]:
-    """Hold the sweep's directory, made where it is missing.
+    """Lock the sweep's directory, which is made if missing.
 
     Raises:
         Refusal: another process runs this sweep.
@@ -47,7 +47,7 @@ def locked_directory(sweep: Sweep) -> Iterator[Path]:
 def write_sweep(
     sweep: Sweep, plans: Sequence[Plan], root: Path, file: Path, tuning: Mapping[str, Any] | None = None
 ) -> None:
-    """``sweep.json``: what readers of the directory need to know about its cells, and how these were tuned."""
+    """Write ``sweep.json``, from which reports and the status table read the cells and their tuning."""
     cells = [
         {
             "name": plan.cell.name,
@@ -71,10 +71,10 @@ def write_sweep(
 
 
 class SweepRunner:
-    """The loop: start cells while there is room, look which are over, retry what failed.
+    """The loop: start cells while there is room, see which are over, retry failed ones.
 
     Args:
-        say: is told what happens, a line at a time.
+        say: prints a line.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class SweepRunner:
         self._refused_at = -RETRY_SECONDS
 
     def run(self) -> bool:
-        """Run all cells; whether it came to the end (and was not stopped)."""
+        """Run all cells; false if it was stopped."""
         running = [entry for entry in self.entries if self._adopted(entry)]
         waiting = [entry for entry in self.entries if entry not in running and not entry.directory.summary()]
         handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -128,7 +128,7 @@ class SweepRunner:
     def _started(self, entry: QueuedCell, *, others_run: bool) -> bool:
         """Start the cell's next attempt; whether the queue took it.
 
-        While other cells run their end may make room, as under a limit on the jobs of a user.
+        A refusal is retried while other cells run, whose end may make room, as under a limit on a user's jobs.
 
         Raises:
             SchedulerError: the queue refuses, and no other cell runs.
@@ -160,7 +160,7 @@ class SweepRunner:
         return True
 
     def _restarts(self, entry: QueuedCell) -> bool:
-        """Say how an attempt ended; whether the cell is to be started again."""
+        """Print how an attempt ended; whether the cell is to be started again."""
         assert entry.attempt is not None
         name, directory = entry.name, entry.directory
         record = directory.attempt(entry.attempt["number"])

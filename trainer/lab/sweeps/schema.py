@@ -1,4 +1,4 @@
-"""The YAML file of a sweep as frozen, strict models, and what is wrong between parts each of which is right."""
+"""The YAML file of a sweep as frozen, strict models, and the checks across their fields."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
@@ -89,11 +89,11 @@ class Sweep(Section):
     config: Text
     """The run file that all cells start from, relative to the sweep's file or the current directory."""
     parents: ParentRuns = Field(default_factory=list, alias="from")
-    """In place of ``config`` and ``seeds``: checkpoints of runs, ``runs/base@80``, one for each seed. Every cell begins
-    in its seed's; optimizer steps and ``rollouts`` count from its parent's beginning.
+    """In place of ``config`` and ``seeds``: checkpoints of runs, ``runs/base@80``, one for each seed. Every cell starts
+    from that of its seed; optimizer steps and ``rollouts`` count from the start of that run.
     """
     variants: Annotated[dict[Name, dict[Text, Any]], Field(min_length=1)]
-    """Name, as reports have it → dotted settings over the base: ``ar: {algorithm.token_weight: adv_reweight}``."""
+    """Name, as shown in reports → dotted settings over the base: ``ar: {algorithm.token_weight: adv_reweight}``."""
     baseline: Text
     """The variant that the others are compared with."""
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
@@ -113,7 +113,7 @@ class Sweep(Section):
     environment: dict[str, str] = Field(default_factory=dict)
     """Variables that are set for every cell."""
     retries: Annotated[int, Field(ge=0)] = 1
-    """How often a failed cell is run again; one that was refused (exit status 2) is not."""
+    """Times that a failed cell is run again; one that was refused (exit status 2) is not."""
     unfair: list[Text] = Field(default_factory=list)
     """Settings in which variants may differ although that makes them hard to compare."""
 

@@ -42,7 +42,7 @@ def queued_cells(sweep: Sweep, plans: Sequence[Plan]) -> list[QueuedCell]:
 
 
 def changed_settings(entry: QueuedCell) -> list[str]:
-    """How a cell that was already started differs from what the sweep's file says now, a line a setting.
+    """Differences of a cell that was already started from the sweep's file as it is now, a line a setting.
 
     Settings are compared as written: a default that a newer version adds does not count as a change.
     """
@@ -51,7 +51,7 @@ def changed_settings(entry: QueuedCell) -> list[str]:
 
 
 def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
-    """Note the attempt in ``cell.json`` and in ``entry``, drop a run without a checkpoint, and say what to launch."""
+    """Record the attempt in ``cell.json`` and in ``entry``, and delete a run without a checkpoint."""
     directory, plan = entry.directory, entry.plan
     _stop_orphans(directory)
     directory.delete_uncheckpointed_run()
@@ -74,7 +74,7 @@ def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
 
 
 def job_name(cell: str) -> str:
-    """A cell's name without what means something to SLURM's commands: a comma divides two names."""
+    """A cell's name without characters that are special to SLURM's commands, such as a comma."""
     return re.sub(r"[^\w.=+-]", "_", cell)
 
 
@@ -84,7 +84,7 @@ def launcher_of(sweep: Sweep) -> list[str]:
 
 
 def _stop_orphans(directory: CellDirectory) -> None:
-    """Stop, with a checkpoint, a run that continues although the process that watched it was killed."""
+    """Stop, with a checkpoint, a run that goes on although the process that started it was killed."""
     for record in directory.attempts():
         group = record.get("process_group")
         if not group or "ended" in record or record["host"] != socket.gethostname():
@@ -109,7 +109,7 @@ def _definition(sweep: Sweep, plan: Plan) -> dict[str, Any]:
 
 
 def _explicit_settings(plan: Plan) -> dict[str, Any]:
-    """What makes a cell what it is: the settings that its files write, without what only says where things go."""
+    """The settings that define a cell: those that its files set, without `IRRELEVANT_SECTIONS`."""
     written = plan.config.model_dump(exclude_unset=True, mode="json")
     return {section: value for section, value in written.items() if section not in IRRELEVANT_SECTIONS}
 

@@ -1,4 +1,4 @@
-"""Show how far the cells of a sweep are, from the files of their runs."""
+"""The progress of a sweep's cells, from the files of their runs."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ _HELD_OUT = "eval_verifier/accuracy"
 
 
 def status_table(root: Path, only: str | None = None) -> Table:
-    """One row a cell, or only that of one: state, step, reward, held-out accuracy."""
+    """One row for each cell, or for ``only`` one: state, step, reward, held-out accuracy."""
     described = read_record(root / "sweep.json", dict[str, Any], "`evenkeel sweep run` writes it again.")
     rows, finished = [], 0
     cells = [cell for cell in described["cells"] if only in (None, cell["name"])]

@@ -6,7 +6,7 @@ A sweep with ``tune:`` is run in two stages, each an ordinary sweep with a direc
     confirmation  variants × seeds, each at the point that was best for it, on the held-out rows of the base file
 
 Every variant gets the same points and seeds. The point is chosen by the mean accuracy at the last evaluation, over the
-tuning's seeds and the items that all of the variant's runs were scored on; of equal ones the first in the grid.
+tuning's seeds and the items that all of the variant's runs were scored on; the first in the grid among equals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -108,7 +108,7 @@ def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
 
 
 def tuning_record(sweep: Sweep, chosen: Mapping[str, Choice]) -> dict[str, Any]:
-    """What ``sweep.json`` keeps of the tuning, for the report."""
+    """The tuning as ``sweep.json`` records it for the report."""
     tune = tuning_of(sweep)
     return {**tune.model_dump(), "chosen": {name: asdict(choice) for name, choice in chosen.items()}}
 

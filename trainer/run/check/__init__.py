@@ -1,1 +1,1 @@
-"""What a run will do and what is wrong with it, found without loading a model's weights."""
+"""Plan and problems of a run, found without loading a model's weights."""

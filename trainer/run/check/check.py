@@ -1,4 +1,4 @@
-"""All problems of a run at once, before its model's weights are loaded; and those without a rehearsal, as it starts."""
+"""All problems of a run, before its model's weights are loaded; `checked_before_start` is without the rehearsal."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -36,7 +36,7 @@ from evenkeel.trainer.run.record.manifest import data_fingerprint
 
 @dataclass
 class Checked:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         problems: errors first, then warnings and notes.
@@ -52,7 +52,7 @@ class Checked:
 
     @property
     def errors(self) -> list[Problem]:
-        """Those that stop the run."""
+        """The problems that stop the run."""
         return [problem for problem in self.problems if problem.severity == "error"]
 
 
@@ -65,14 +65,14 @@ def checked(
     runs_code: bool = True,
     known: dict[str, Any] | None = None,
 ) -> Checked:
-    """Everything that is wrong with the run of a file: with its keys, or else with its parts, or else in a rehearsal.
+    """Everything that is wrong with a run file: its keys; if these are right its parts; then a rehearsal.
 
     Args:
-        processes: on which it is to be started; ``None`` = as many as the file says, or one.
-        device_bytes: memory of each device; ``None`` = of this machine's.
-        runs_code: ``False`` = import no part that is not built in and no code of the model's, and rehearse nothing;
-            each part that is left out gives a note.
-        known: rows and verifiers of earlier checks, which those of the same rows and rewards share.
+        processes: of the run; ``None`` = as many as the file says, or one.
+        device_bytes: memory of each device; ``None`` = that of this machine's.
+        runs_code: ``False`` = import only built-in parts and no code of the model's, and do not rehearse; each part
+            that is left out gives a note.
+        known: cache of rows and verifiers, shared by checks with the same data and rewards.
     """
     try:
         tree, config = layered(Path(path), overrides), load_config(path, overrides)
@@ -99,7 +99,7 @@ def _not_rehearsed(what: str) -> Problem:
 
 
 def _build(context: CheckContext, known: dict[str, Any]) -> None:
-    """Build each part; where verifiers or environments cannot be, rows are checked without them."""
+    """Build each part; rows are checked without verifiers or environments that cannot be built."""
     experiment, config = context.experiment, context.config
     for name, section in (("environments", "environment"), ("verifiers", "rewards")):
         before = len(context.problems)
@@ -115,7 +115,7 @@ def _build(context: CheckContext, known: dict[str, Any]) -> None:
     with context.collecting("trl"):
         experiment.args = planned_config(config, experiment.processes, _lacking(config))
     with context.collecting():
-        for name in ("strategies", "plan", "rows", "args"):  # where one cannot be built nothing more is said
+        for name in ("strategies", "plan", "rows", "args"):  # the first that cannot be built ends the block
             getattr(context, name)
         for section, check in schedule_checks(experiment):
             with context.collecting(section):
@@ -125,7 +125,7 @@ def _build(context: CheckContext, known: dict[str, Any]) -> None:
 
 
 def _lacking(config: RunConfig) -> dict[str, Any]:
-    """Arguments that this machine would refuse for what it lacks, and another may have."""
+    """Replacements for arguments that TRL would refuse only because this machine lacks a GPU or DeepSpeed."""
     import torch
 
     instead: dict[str, Any] = {}
@@ -137,10 +137,10 @@ def _lacking(config: RunConfig) -> dict[str, Any]:
 
 
 def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
-    """The same of a run that is about to start, without a rehearsal.
+    """The checks of a run that is about to start: those of `checked` without a rehearsal.
 
     Args:
-        tree: what is written in the run's file and on the command line.
+        tree: the run file and the command line.
 
     Raises:
         Refusal: there are errors; it holds them all.
@@ -167,7 +167,7 @@ def _checked(context: CheckContext, device_bytes: int | None) -> Checked:
     with context.collecting("model"):
         try:
             _ = context.settings
-        except Exception as fault:  # of a model that cannot be read nothing more is said
+        except Exception as fault:  # an unreadable model is reported once, here
             context.faults["tokenizer"] = fault
             raise
     with context.collecting("model", unexplained="warning"):

@@ -1,4 +1,4 @@
-"""A run before it is started, with what the checks of one share: each part is built when it is first asked for."""
+"""A run before it is started, shared by all checks: each part is built on first use."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 _LONGEST = 128
-"""Prompts of each set that are tokenized, the longest by characters."""
+"""Prompts of each set that are tokenized: the longest by characters."""
 _PARTS: dict[str, tuple[str, ...]] = {
     "strategies": ("algorithm",),
     "plan": ("algorithm",),
@@ -34,12 +34,12 @@ _PARTS: dict[str, tuple[str, ...]] = {
 
 @dataclass
 class CheckContext:
-    """A run, and what is wrong with it. Its parts are those of `Experiment`, and the model's ``settings``.
+    """A run and its problems. Its parts are those of `Experiment`, and the model's ``settings``.
 
     Attributes:
-        tree: what its file and the command line say.
+        tree: the run file and the command line.
         problems: so far.
-        faults: part that could not be built, or is not to be used → why, which is among the problems.
+        faults: part that could not be built, or must not be used → its exception, also among the problems.
     """
 
     experiment: Experiment
@@ -52,7 +52,7 @@ class CheckContext:
         return self.experiment.config
 
     def __getattr__(self, name: str) -> Any:
-        """A part; what it raises is a problem of its own section, and is raised again whenever it is asked for."""
+        """A part; its exception becomes a problem of its section and is raised again at each use."""
         if name not in _PARTS:
             raise AttributeError(name)
         if name not in self.faults:
@@ -69,7 +69,7 @@ class CheckContext:
         """Turn what is raised inside into problems, at ``path`` where they name no other place.
 
         Args:
-            unexplained: of what is no refusal: a check that fails is no reason to refuse a run.
+            unexplained: severity of exceptions that are no `Refusal`: a check that fails itself is a warning.
         """
         try:
             yield
@@ -82,7 +82,7 @@ class CheckContext:
             self.add(Problem(place, what, code="unexplained", severity=unexplained))
 
     def add(self, *problems: Problem, path: tuple[str, ...] = ()) -> None:
-        """Add problems at their lines, but those that are there."""
+        """Add problems at their lines, except repeated ones; ``path`` is for those without a place."""
         found = [at_its_line(each, self.tree, path) for each in problems]
         known = {each.what for each in self.problems}
         self.problems += [each for each in found if each.what not in known]
@@ -93,7 +93,7 @@ class CheckContext:
 
     @property
     def text_settings(self) -> Any:
-        """The model's configuration without what it sees."""
+        """The configuration of the model's text part."""
         return self.settings.get_text_config()
 
     @cached_property
@@ -121,11 +121,11 @@ class CheckContext:
 
 
 def first_of(items: Sequence[object], most: int = 5) -> str:
-    """The first ``most`` of these, and how many more."""
+    """The first ``most`` items, and the number of others."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(map(str, items[:most])) + more
 
 
 def longest_of(prompts: Sequence[Any]) -> list[Any]:
-    """The longest prompts by their characters."""
+    """The `_LONGEST` prompts with the most characters."""
     return sorted(prompts, key=lambda prompt: -sum(len(message["content"]) for message in prompt))[:_LONGEST]

@@ -1,4 +1,4 @@
-"""Rows that are trained and tested, or come with their answer; rewards that cannot teach."""
+"""Rows that are both trained and tested, or contain their answer; rewards from which nothing is learned."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ def data_problems(context: CheckContext) -> Iterator[Problem]:
     for part, rows in context.rows.items():
         place, prompts = ("data", *part.split(".")), rows["prompt"][:]
         asked = [_question(prompt) for prompt in prompts]
-        if context.config.environment is not None:  # what its reset makes of the reference is part of the question
+        if context.config.environment is not None:  # its reset may build the question from the reference
             asked = [f"{question}\0{reference!r}" for question, reference in zip(asked, rows["reference"], strict=True)]
         if answered := [row for row, prompt in enumerate(prompts) if prompt[-1]["role"] == "assistant"]:
             what = f"{len(answered)} prompts end with a message of the assistant (rows {first_of(answered)})."
@@ -30,7 +30,7 @@ def data_problems(context: CheckContext) -> Iterator[Problem]:
 
 
 def _question(prompt: Sequence[Any]) -> str:
-    """What makes two prompts the same: the messages but for the system's, up to runs of white space."""
+    """The key by which prompts are equal: all messages but the system's, with white space collapsed."""
     asked = [[each["role"], " ".join(each["content"].split())] for each in prompt if each["role"] != "system"]
     return json.dumps(asked, ensure_ascii=False)
 

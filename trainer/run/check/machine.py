@@ -13,7 +13,7 @@ from evenkeel.trainer.run.check.memory import GIB, MemoryEstimate, ModelSize, Sh
 
 
 def machine_problems(context: CheckContext) -> Iterator[Problem]:
-    """A GPU or an engine that is not there."""
+    """A missing GPU or vLLM."""
     import torch
 
     if not context.argument("use_cpu") and not torch.cuda.is_available():
@@ -24,7 +24,7 @@ def machine_problems(context: CheckContext) -> Iterator[Problem]:
 
 
 def disk_problems(context: CheckContext, size: ModelSize) -> Iterator[Problem]:
-    """No room for a checkpoint: the weights as they are stored, and two values of Adam's."""
+    """No room for a checkpoint: the trained weights in their stored dtype, and Adam's two moments."""
     wanted = Path(context.config.output_dir).absolute()
     above = next(path for path in (wanted, *wanted.parents) if path.exists())
     one, free = 3 * size.trained * _weight_bytes(context), shutil.disk_usage(above).free
@@ -34,7 +34,7 @@ def disk_problems(context: CheckContext, size: ModelSize) -> Iterator[Problem]:
 
 
 def memory_problems(estimates: Mapping[Sharding, MemoryEstimate], device_bytes: int | None) -> Iterator[Problem]:
-    """More than the device has, however the model is divided."""
+    """Estimates that exceed the device's memory with every sharding."""
     if device_bytes is not None and min(each.peak for each in estimates.values()) > device_bytes:
         peaks = ", ".join(f"{way} {in_gib(each.peak)}" for way, each in estimates.items())
         what = f"needs {peaks}, and the device has {in_gib(device_bytes)}."
@@ -45,7 +45,7 @@ def memory_problems(estimates: Mapping[Sharding, MemoryEstimate], device_bytes: 
 def memory_estimates(
     context: CheckContext, size: ModelSize, device_bytes: int | None
 ) -> dict[Sharding, MemoryEstimate]:
-    """By the way of dividing the model. vLLM's share is left out where the device's size is not known."""
+    """Estimates by sharding. vLLM's share is left out where the device's size is not known."""
     plan, argument, vllm = context.plan, context.argument, context.argument("use_vllm")
     weights, processes = _weight_bytes(context), context.experiment.processes
     colocated = vllm and argument("vllm_mode") == "colocate" and not argument("vllm_enable_sleep_mode")
@@ -66,13 +66,13 @@ def memory_estimates(
 
 
 def _weight_bytes(context: CheckContext) -> int:
-    """Of one stored weight: TRL loads float32 by default; ``auto`` is the model's own."""
+    """Bytes of one stored weight: TRL loads float32 by default; ``auto`` is the model's own dtype."""
     dtype = context.config.model.dtype or "float32"
     return 2 if "16" in (str(context.text_settings.dtype) if dtype == "auto" else dtype) else 4
 
 
 def device_memory(context: CheckContext) -> int | None:
-    """Bytes of the device that the run is to use: of the first GPU, or of this machine's memory a process's share."""
+    """Bytes of the first GPU, or on the CPU one process's share of the memory; ``None`` where a GPU is missing."""
     import torch
 
     if not context.argument("use_cpu"):

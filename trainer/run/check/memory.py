@@ -1,9 +1,9 @@
-"""The memory that one device needs, estimated from shapes alone: every term is a product that can be done by hand.
+"""The memory that one device needs, estimated from shapes alone: every term can be computed by hand.
 
 Notation: P parameters, of which T are trained; L layers of width h; b sequences of s tokens in a micro-batch; n
 processes. Bytes throughout. The terms follow the code that runs:
 
-- weights, gradients, Adam's two moments: as many bytes as the stored dtype has, T for what is trained alone. Under
+- weights, gradients, Adam's two moments: as many bytes as the stored dtype has; gradients and moments of T only. Under
   DeepSpeed with bf16 it is (2 + 2 + 12) bytes a parameter, of which stage 1 divides the 12 by n, stage 2 the
   gradients too, stage 3 the weights too (Rajbhandari et al. 2020, arXiv 1910.02054, §3 and §5).
 - under torch's autocast from float32, every weight is held once more in 16 bits.
@@ -28,13 +28,13 @@ TILE_TOKENS, TILE_WORDS = 4096, 32768
 """TRL's tiles of the output layer (`trl.kernels.chunked_logprob`, `trl.trainer.utils`)."""
 
 Sharding = Literal["ddp", "zero1", "zero2", "zero3", "fsdp2"]
-"""How processes divide a model; ``ddp`` divides nothing, and is also one process alone."""
+"""How a model is divided among processes; ``ddp``, also for one process, divides nothing."""
 Phase = Literal["always", "training", "generation"]
 
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A decoder's shape. ``trained`` is less than ``parameters`` where an adapter alone is trained.
+    """A decoder's shape. ``trained`` is less than ``parameters`` where only an adapter is trained.
 
     ``head_norms``: queries and keys have norms of their own, as in Qwen3.
     """
@@ -53,18 +53,18 @@ class ModelSize:
 
 @dataclass(frozen=True)
 class Training:
-    """What of a run's settings takes memory.
+    """The settings of a run that determine its memory.
 
     Attributes:
         rows: sequences in one micro-batch on one process.
-        tokens: of one sequence, prompt and completion.
+        tokens: of one sequence, prompt + completion.
         rows_generated: sequences that one process generates together; 0 where vLLM does.
         weight_bytes: of a stored weight: 4 in float32, 2 in bfloat16, 0.5 in 4 bits.
         compute_bytes: of an activation: 2 under bf16 or fp16, else 4.
         optimizer_bytes: of a value in Adam's two moments; ``None`` = as a trained weight.
         reference: a second model is held for the KL term.
         checkpointing: gradient checkpointing.
-        vllm_bytes: what a vLLM on this device reserves; 0 without, or where it sleeps while the policy trains.
+        vllm_bytes: reserved by vLLM on this device; 0 without it, or where it sleeps while the policy trains.
         on_gpu: a CUDA context is held.
     """
 
@@ -158,7 +158,7 @@ def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bo
     """Bytes that one layer keeps of one token for its backward pass, attention computed without an s × s matrix.
 
     ``2·h·(4 + r) + (k·h + 2·q + 2·v + 4·i)·c + 4·(heads + 2)``, with c = ``compute_bytes`` and r = 4 under autocast,
-    else c: two RMS norms keep their input in float32 and its normalised form in the residual's r bytes; the normalised
+    else c: two RMS norms keep their input in float32 and its normalized form in the residual's r bytes; the normalized
     form is kept for the projections once for q, k, v and once for gate and up (k = 2), but five times under autocast,
     which casts it for each; q and the attention's output (q = heads · head_dim), keys and values (v = key_value_heads ·
     head_dim); gate, up, silu(gate) and their product (i = intermediate); in float32 the attention's log-sum-exp and the

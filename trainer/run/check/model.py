@@ -15,10 +15,10 @@ _MODEL = ("model", "name_or_path")
 
 
 def model_settings(config: RunConfig) -> Any:
-    """The configuration of ``model.name_or_path``; of a model that also sees, all of it.
+    """The configuration of ``model.name_or_path``, of a vision-language model the whole one.
 
     Raises:
-        Refusal: it cannot be read, or writes no text.
+        Refusal: it cannot be read, or is not a language model.
     """
     from transformers import AutoConfig
     from transformers.models.auto import modeling_auto as known
@@ -34,7 +34,7 @@ def model_settings(config: RunConfig) -> Any:
         settings = AutoConfig.from_pretrained(
             model.name_or_path, revision=model.revision, trust_remote_code=model.trust_remote_code
         )
-    except Exception as fault:  # of a config.json each class of models refuses values in its own way
+    except Exception as fault:  # each class of models rejects values of a config.json in its own way
         first = (str(fault).strip() or type(fault).__name__).splitlines()[0]
         what = f"is {model.name_or_path!r}, which cannot be read: {first}"
         raise Refusal(problems=[Problem(_MODEL, what, code="unreadable-model")]) from fault
@@ -51,14 +51,14 @@ def model_settings(config: RunConfig) -> Any:
 
 
 def model_class(settings: Any) -> Any:
-    """The class that TRL loads; ``None`` where that is code of the model's own."""
+    """The class that TRL loads; ``None`` where it is the model's own code."""
     import transformers
 
     return getattr(transformers, (settings.architectures or [""])[0], None)
 
 
 def skeleton_of(settings: Any) -> Any:
-    """The model on the meta device; ``None`` where its class needs code of its own."""
+    """The model on the meta device; ``None`` where its class is its own code."""
     import torch
 
     if (kind := model_class(settings)) is None:
@@ -69,7 +69,7 @@ def skeleton_of(settings: Any) -> Any:
 
 @contextmanager
 def without_zero3() -> Iterator[None]:
-    """Without ZeRO-3, which divides a model over the ranks as it is made, and cannot divide one without weights."""
+    """Disable ZeRO-3, which partitions a model as it is built and cannot do so without weights."""
     from transformers.integrations import deepspeed
 
     reference = deepspeed._hf_deepspeed_config_weak_ref
@@ -81,7 +81,7 @@ def without_zero3() -> Iterator[None]:
 
 
 def size_of(skeleton: Any, settings: Any, config: RunConfig) -> ModelSize:
-    """The shape of a model; of one with an adapter, that alone is trained."""
+    """The shape of a model; with an adapter, only the adapter is trained."""
     from peft import get_peft_model
 
     text, adapter = settings.get_text_config(), lora_config(config)

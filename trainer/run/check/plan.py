@@ -1,4 +1,4 @@
-"""What a run will do, in numbers and as text."""
+"""The plan of a run, in numbers and as text."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from evenkeel.trainer.run.check.context import CheckContext
 class Plan:
     """A run in numbers. Tokens are bounds: completions may end before ``max_completion_length``.
 
-    ``passes`` over each token: Lopti doubles them. What a prompt sampler generates again is not counted.
+    ``passes`` over each token: Lopti doubles them. Completions that a prompt sampler regenerates are not counted.
     """
 
     processes: int
@@ -31,7 +31,7 @@ class Plan:
 
 
 def plan_of(context: CheckContext) -> Plan:
-    """The plan."""
+    """The plan of a run whose parts could be built."""
     batch, rows, passes = context.plan, len(context.rows["train"]), context.strategies.schedule.num_passes
     of_rollout = batch.optimizer_steps_per_rollout * passes
     steps = int(context.argument("max_steps"))

@@ -1,4 +1,4 @@
-"""Prompts as the policy reads them: written whole by its chat template, its turn begun, with room for an answer."""
+"""Prompts as the policy reads them: complete, with its turn begun, and with room for an answer."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,17 +9,17 @@ from evenkeel.trainer.run.check.context import CheckContext, longest_of
 
 _ANSWER = "7"
 _WRITTEN = ("system", "developer", "user")
-"""Messages that a template must write as they are; of an assistant's it may leave out the thought."""
+"""Roles whose messages a template must write unchanged; it may leave the thought out of an assistant's."""
 _LOOKED_AT = 200
-"""Rows whose messages are looked for in their prompts."""
+"""Rows of each set whose messages are looked for in the rendered prompt."""
 _MODEL = ("model", "name_or_path")
 
 
 def check_bounded(context: CheckContext) -> None:
-    """Try the template on all rows that a check renders; one that does not end is rendered no further.
+    """Try the template on all rows that a check renders; after a failure no other check renders it.
 
     Raises:
-        Refusal: it took more time or memory than a template needs.
+        Refusal: it exceeded the limits of time or memory.
     """
     conversations: list[Any] = []
     for rows in context.rows.values():
@@ -33,7 +33,7 @@ def check_bounded(context: CheckContext) -> None:
 
 
 def template_problems(context: CheckContext) -> Iterator[Problem]:
-    """A prompt that ends before the assistant's turn; a turn that ends otherwise than a completion; lost messages."""
+    """Prompts without the start of the assistant's turn; turns that do not end with EOS; messages left out."""
     tokenizer, prefix = context.tokenizer, context.config.model.assistant_prefix or ""
     if (cue := missing_cue(tokenizer, prefix)) is not None:
         what = f"has a chat template without a generation prompt: the policy would have to begin with {cue!r}."
@@ -51,7 +51,7 @@ def template_problems(context: CheckContext) -> Iterator[Problem]:
 
 
 def _written(tokenizer: Any, messages: Sequence[Any], **options: Any) -> str | None:
-    """What the chat template writes; ``None`` where it, a program of its own, refuses."""
+    """The messages as the chat template renders them; ``None`` where it raises."""
     try:
         return str(tokenizer.apply_chat_template(messages, tokenize=False, **options))
     except Exception:  # noqa: BLE001
@@ -63,15 +63,15 @@ _ANSWERED = [*_QUESTION, {"role": "assistant", "content": _ANSWER}]
 
 
 def missing_cue(tokenizer: Any, prefix: str) -> str | None:
-    """What the template writes between a question and its answer, and leaves out of a prompt; ``None`` = nothing.
+    """The text between a question and its answer that the template leaves out of a prompt; ``None`` = none.
 
-    A template that has nothing there, as Mistral's, needs no generation prompt.
+    A template without such text, as Mistral's, needs no generation prompt.
     """
     prompt, bare = (_written(tokenizer, _QUESTION, add_generation_prompt=each) for each in (True, False))
     answered = _written(tokenizer, _ANSWERED)
     if prompt is None or bare is None or answered is None:
         return None
-    begun = bare.rstrip().removesuffix(tokenizer.eos_token or "").rstrip()  # some write it in the prompt's place
+    begun = bare.rstrip().removesuffix(tokenizer.eos_token or "").rstrip()  # some end a prompt with EOS
     if not answered.startswith(begun) or prompt.removesuffix(prefix) != bare:
         return None
     cue = answered[len(begun) :].partition(_ANSWER)[0].strip()
@@ -79,7 +79,7 @@ def missing_cue(tokenizer: Any, prefix: str) -> str | None:
 
 
 def left_out(tokenizer: Any, prompt: Sequence[Any]) -> str | None:
-    """The role of the first message whose text is not in what the template writes; ``None`` where all are."""
+    """The role of the first message whose text the template leaves out; ``None`` where it writes all."""
     if (written := _written(tokenizer, prompt)) is None:
         return None
     text = " ".join(written.split())
@@ -88,13 +88,13 @@ def left_out(tokenizer: Any, prompt: Sequence[Any]) -> str | None:
 
 
 def _turn_ending(tokenizer: Any) -> str | None:
-    """What the chat template writes after an assistant's message; ``None`` where it is not known."""
+    """The text that the chat template writes after an assistant's message; ``None`` where unknown."""
     _, found, ending = (_written(tokenizer, _ANSWERED) or "").rpartition(_ANSWER)
     return ending.strip() or None if found else None
 
 
 def length_problems(context: CheckContext) -> Iterator[Problem]:
-    """Prompts with which a completion does not fit into the model's context, or into vLLM's."""
+    """Prompts too long for the longest completion to fit into the model's context, or into vLLM's."""
     completion = context.argument("max_completion_length")
     limits = [("the model's context", getattr(context.text_settings, "max_position_embeddings", None))]
     if context.argument("use_vllm"):

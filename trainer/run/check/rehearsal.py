@@ -1,11 +1,11 @@
-"""A run rehearsed on the CPU: the real trainer, on the model's own shape cut to two layers, for one rollout batch.
+"""Rehearsal of a run on the CPU: the real trainer, the model cut to two layers, one rollout batch.
 
 Tokenizer, rows, verifiers, environments and strategies are the run's own. What TRL, transformers, peft, accelerate or a
-part refuses is found here, in seconds, before the model's weights are loaded. A verdict is turned round at random in
-half of the cases: a model with random weights is never right, and without a right answer nothing is trained.
+part refuses is found here, in seconds, before the model's weights are loaded. Half of the verdicts, at random, are
+flipped: a model with random weights is never right, and without a right answer nothing is trained.
 
-Not rehearsed is what a CPU or two layers cannot show: vLLM, DeepSpeed and FSDP, half precision of the weights, 4 bits,
-optimizers of 8 bits, which layers an adapter is on, and that completions are long.
+Not rehearsed, since a CPU or two layers cannot show it: vLLM, DeepSpeed, FSDP, weights in 16 or 4 bits, 8-bit
+optimizers, the layers of an adapter, and long completions.
 """
 
 import copy
@@ -26,23 +26,23 @@ from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of
 
 _TOKENS, _HEAD = 8, 16
-"""Of a completion; width of an attention head."""
+"""Tokens of a completion; width of an attention head."""
 _PROMPTS = 2
-"""Of a rollout batch."""
+"""Prompts of a rollout batch."""
 _ON_A_GPU = (
     *("vllm_", "use_vllm", "deepspeed", "fsdp", "fp16", "tf32", "hub_", "push_to_hub", "dataloader_", "ddp_"),
     *("torch_compile", "use_liger_kernel", "optim_target_modules", "generation_batch_size"),
 )
-"""How arguments of ``trl:`` begin that a rehearsal leaves out."""
+"""Prefixes of the arguments of ``trl:`` that a rehearsal leaves out."""
 _OF_LAYERS = ("layers_to_transform", "layers_pattern", "rank_pattern", "alpha_pattern")
-"""Keys of ``model.lora`` that count layers."""
+"""Keys of ``model.lora`` that depend on the number of layers."""
 
 
 def rehearse(experiment: Experiment, settings: Any) -> bool:
-    """Generate, train, evaluate, save; resume from that checkpoint, and train once more. ``False``: no such model is.
+    """Generate, train, save; resume from that checkpoint, train again, evaluate. ``False``: the model cannot be cut.
 
     Args:
-        experiment: its parts are made; they are used as they are.
+        experiment: with its parts built; they are used unchanged.
         settings: the model's configuration.
 
     Raises:
@@ -73,7 +73,7 @@ def _small(experiment: Experiment, config: RunConfig) -> Experiment:
 
 
 def _chosen(rows: Any, at_least: int) -> list[int]:
-    """Rows of every task, the shortest of each; all of them where there are few."""
+    """Numbers of the shortest rows of every task, ``at_least`` in all where there are as many."""
     tasks = rows["task"][:] if "task" in rows.column_names else [None] * len(rows)
     sizes = [len(str(prompt)) for prompt in rows["prompt"][:]]
     by_task: dict[Any, list[int]] = {}
@@ -84,7 +84,7 @@ def _chosen(rows: Any, at_least: int) -> list[int]:
 
 
 def rehearsed_config(experiment: Experiment, model: Path, run: Path) -> RunConfig:
-    """The run's settings with a small batch of short completions, on the CPU, and nothing outside of two folders."""
+    """The run's settings with a small batch of short completions, on the CPU, from ``model``, written to ``run``."""
     config, plan = experiment.config, experiment.plan
     per_step = 1 if plan.updates_per_pass > 1 else 2
     trl = {key: value for key, value in config.trl.items() if not key.startswith(_ON_A_GPU)}
@@ -144,7 +144,7 @@ def rehearsed_config(experiment: Experiment, model: Path, run: Path) -> RunConfi
 def save_small_model(settings: Any, folder: Path) -> Path | None:
     """Save a model of two layers with random weights and the settings' own vocabulary.
 
-    It is narrow, where a narrow one runs; ``None`` where none does: its class needs code of its own, or its layers.
+    It is narrow where a narrow one runs. ``None`` where none runs: its class is its own code, or needs all layers.
     """
     import torch
 
@@ -156,7 +156,7 @@ def save_small_model(settings: Any, folder: Path) -> Path | None:
                 torch.manual_seed(0)
                 model = kind._from_config(cut(copy.deepcopy(settings)), dtype=torch.float32)
                 model(input_ids=torch.ones(1, 3, dtype=torch.long))
-        except Exception:  # noqa: BLE001 — the settings of some models do not go together in another size
+        except Exception:  # noqa: BLE001 — some models' settings are inconsistent in another size
             continue
         model.save_pretrained(folder)
         return folder
@@ -189,7 +189,7 @@ def _narrow(settings: Any) -> Any:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without output, without trackers, and as if no launcher had said anything."""
+    """Suppress output, trackers, and the launcher's environment variables."""
     import transformers
 
     before, verbosity = dict(os.environ), transformers.logging.get_verbosity()

@@ -1,4 +1,4 @@
-"""What a run cannot train of its model: tokens without an embedding, weights that its config.json does not ask for."""
+"""Tokens without an embedding, and weights that do not match the model's config.json."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -14,9 +14,9 @@ _MODEL = ("model", "name_or_path")
 
 
 def model_problems(context: CheckContext) -> Iterator[Problem]:
-    """Tokens without an embedding, modules to save that no layer is; weights that its config.json does not ask for.
+    """Tokens without an embedding, ``modules_to_save`` that do not exist, weights that do not match config.json.
 
-    Nothing is said of weights that are stored quantized or pickled, and of those that are not on this machine.
+    Weights that are quantized, pickled or not on this machine are not checked.
     """
     words, known = getattr(context.text_settings, "vocab_size", None), context.tokenizer.get_vocab()
     beyond = sum(number >= words for number in known.values()) if isinstance(words, int) else 0
@@ -42,7 +42,7 @@ def model_problems(context: CheckContext) -> Iterator[Problem]:
 
 
 def _folder(name: str, revision: str | None) -> Path | None:
-    """The folder of a model on this machine, be it a hub id's in the cache."""
+    """The folder of a model on this machine, for a hub id that in the cache; ``None`` where there is none."""
     if Path(name).exists():
         return Path(name)
     from huggingface_hub import try_to_load_from_cache
@@ -65,7 +65,7 @@ def stored_weights(folder: Path) -> dict[str, Any]:
 
 
 def compared(settings: Any, stored: dict[str, Any]) -> dict[str, list[str]]:
-    """How weights differ from what the settings ask for → names of tensors, by transformers' own rules."""
+    """Kind of mismatch between stored weights and settings → names of tensors, by transformers' own rules."""
     with quietly(), without_zero3():
         _, found = model_class(settings).from_pretrained(
             None,
