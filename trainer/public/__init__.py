@@ -1,9 +1,9 @@
-"""Evenkeel for scripts: what is exported here is stable, and everything else may move between two minor versions.
+"""The stable Python API: names exported here stay, anything else may move between two minor versions.
 
     from evenkeel import RLVRTrainer, build_verifier, traits, strategies
 
-`RLVRTrainer` takes the place of `trl.GRPOTrainer`; `build_verifier` makes a reward function's judge by name; `traits`
-says what a verifier of your own may take (time, memory); `strategies` lists and finds what
+`RLVRTrainer` replaces `trl.GRPOTrainer`; `build_verifier` builds a verifier by name; `traits` declares how a verifier
+of your own is run (time, memory); `strategies` lists and finds what
 ``advantage=``, ``token_weight=``, ``coefficient=``, ``update_schedule=`` and ``prompt_sampler=`` can name.
 """
 
@@ -44,7 +44,7 @@ __all__ = sorted([*_FROM, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for, and no more: reading a run file must not need torch."""
+    """Import only the requested name: reading a run file must not need torch."""
     if name == "__version__":
         try:
             return version("trl-evenkeel")

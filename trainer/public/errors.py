@@ -1,4 +1,4 @@
-"""Problems that a user can put right, the rules that find them, and the error that carries them."""
+"""Problems that a user can fix, the rules that find them, and the error that carries them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
-"""``error``: a run would fail, or train something else than its file says. ``warning``: it would run, and is probably
-not what was intended. ``note``: good to know."""
+"""``error``: a run would fail, or train something other than its file says. ``warning``: it would run, but probably not
+as intended. ``note``: information."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Problem:
     """One thing that is wrong, or probably not intended.
 
     Attributes:
-        path: of the setting in its file; empty where it is the file as a whole, or none.
+        path: keys that lead to the setting; empty for the file as a whole, or for no setting.
         what: the value, and why it cannot work.
-        instead: what to write, where ``what`` does not say so already.
-        origin: where it is written, if that is known.
-        code: the kind of mistake, a short name in kebab case. A mistake that pydantic finds has pydantic's name for it.
+        instead: what to write instead, unless ``what`` says it.
+        origin: where the value is written, if known.
+        code: the kind of mistake in kebab case; for pydantic's errors, pydantic's name.
     """
 
     path: tuple[str | int, ...]
@@ -57,17 +57,17 @@ class Problem:
 
 
 Said = Iterator[str | tuple[str, str]]
-"""What a rule says: what is wrong and what to write; with the dotted path of a setting before it, of that one."""
+"""Messages of a rule: what is wrong and what to write instead. In a pair the dotted path of the setting comes first."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that settings must not say together.
+    """A combination of settings that is refused, or warned about.
 
     Attributes:
-        settings: dotted paths; a problem is shown at the first, where the rule names no other.
-        says: nothing where the settings go together. Its first sentence is what does not go together.
-        moment: when it can be asked, a word of the table that it stands in.
+        settings: dotted paths; a message without a path is about the first.
+        says: yields a message for each conflict; its docstring begins with the conflict.
+        moment: what is checked, a word: ``training`` (the file), ``arguments`` (TRL's), ``model``.
     """
 
     settings: tuple[str, ...]
@@ -77,16 +77,16 @@ class Rule:
 
     @property
     def code(self) -> str:
-        """Its name."""
+        """Name of the rule's function, in kebab case."""
         return self.says.__name__.strip("_").replace("_", "-")
 
     @property
     def about(self) -> str:
         return (self.says.__doc__ or "").strip().split("\n\n")[0].rstrip(".")
 
-    def problems(self, asked: Any) -> Iterator[Problem]:
-        """What is wrong with what is asked."""
-        for said in self.says(asked):
+    def problems(self, given: Any) -> Iterator[Problem]:
+        """The conflicts in ``given``."""
+        for said in self.says(given):
             path, what = (self.settings[0], said) if isinstance(said, str) else said
             yield Problem(tuple(path.split(".")), what, code=self.code, severity=self.severity)
 
@@ -94,7 +94,7 @@ class Rule:
 def rule(
     table: list[Rule], settings: str, moment: str = "arguments", *, severity: Severity = "error"
 ) -> Callable[[Callable[[Any], Said]], Callable[[Any], Said]]:
-    """Enter a function into a table of rules; ``settings`` have spaces between."""
+    """Decorator: add a function to ``table``; ``settings`` are separated by spaces."""
 
     def enter(says: Callable[[Any], Said]) -> Callable[[Any], Said]:
         table.append(Rule(tuple(settings.split()), says, severity, moment))
@@ -104,12 +104,11 @@ def rule(
 
 
 class Refusal(ValueError):  # noqa: N818 the base of many errors
-    """What a user can put right: shown as its message alone, without a traceback.
+    """An error that a user can fix: shown as its message alone, without a traceback.
 
     Attributes:
-        code: the kind of mistake, a short name in kebab case; where none is given, the name of the class: ``part`` of a
-            `PartError`.
-        problems: each thing that is wrong; of one that was given as a sentence, that one.
+        code: the kind of mistake in kebab case; by default from the name of the class: ``part`` for `PartError`.
+        problems: everything that is wrong; a ``message`` becomes one problem.
     """
 
     code = "refusal"
@@ -128,16 +127,16 @@ class Refusal(ValueError):  # noqa: N818 the base of many errors
         self.hold(problems or [Problem((), message, code=self.code)])
 
     def hold(self, problems: Sequence[Problem]) -> None:
-        """Take these in place of its problems, as where their lines have become known."""
+        """Replace the problems, for example once their lines are known."""
         self.problems = tuple(problems)
         lines = [str(problem) for problem in self.problems]
         self.args = (lines[0] if len(lines) == 1 else "\n- ".join([f"{len(lines)} problems:", *lines]),)
 
 
 def closest(name: str, names: Iterable[str], n: int = 1) -> list[str]:
-    """The ``n`` names that ``name`` resembles most; capitals, dashes, blanks and dots make no difference.
+    """The ``n`` names that ``name`` resembles most, ignoring case, dashes, blanks and dots.
 
-    First those that are spelled the same, then those that begin with it, then the nearest by their letters.
+    In this order: names with the same letters, names that begin with them, `difflib`'s closest matches.
     """
     spelled, wanted = {known: _letters(known) for known in names}, _letters(name)
     same = [known for known, letters in spelled.items() if letters and letters == wanted]
@@ -148,7 +147,7 @@ def closest(name: str, names: Iterable[str], n: int = 1) -> list[str]:
 
 
 def suggest(name: str, names: Iterable[str], otherwise: str = "") -> str:
-    """``Did you mean …?`` with the name that ``name`` resembles most, or else ``otherwise``."""
+    """``Did you mean …?`` with the name that ``name`` resembles most, else ``otherwise``."""
     near = closest(name, names)
     return f"Did you mean {near[0]}?" if near else otherwise
 

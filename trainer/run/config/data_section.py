@@ -17,20 +17,20 @@ RESERVED = frozenset(
 
 
 class Columns(Section):
-    """Which columns of a source are what; dots step into struct columns."""
+    """What the columns of a source are used for; dots step into struct columns."""
 
     prompt: Text = "prompt"
-    """What the policy is asked: a column, or a text with ``{column}`` in it."""
+    """The question: a column, or a text with ``{column}`` in it."""
     reference: Text | Annotated[list[Text], Field(min_length=1)] | Annotated[dict[str, Text], Field(min_length=1)] = (
         "reference"
     )
-    """What the verifier judges by: a column, several, or name → column: ``[names, statements]``."""
+    """What the verifier compares with: a column, several, or name → column: ``[names, statements]``."""
     group: Text | None = None
-    """A level, a subject: evaluations report separately by its values too."""
+    """A level or subject: evaluations also report each of its values separately."""
     environment: Annotated[list[Text], Field(min_length=1)] | Annotated[dict[str, Text], Field(min_length=1)] | None = (
         None
     )
-    """What an environment's ``reset`` is given besides: columns under their own names, or name → column."""
+    """Further arguments of an environment's ``reset``: columns under their own names, or name → column."""
 
     @property
     def of_reset(self) -> Mapping[str, str]:
@@ -56,17 +56,17 @@ class Source(Section):
     path: LocalPath | None = None
     """A file (``.parquet``, ``.jsonl``, ``.json``, ``.csv``), a saved folder, or a hub id."""
     split: Text | None = None
-    """Of a hub id."""
+    """Of a hub id or a saved folder."""
     config_name: Text | None = None
     """Of a hub id with several configurations."""
     generator: Part | None = None
-    """Rows made on the spot: ``{name: countdown, part: train, train: 256, test: 64, seed: 0}``."""
+    """Generated rows: ``{name: countdown, part: train, train: 256, test: 64, seed: 0}``."""
     columns: Columns | None = None
     """Which columns are the prompt and the reference."""
     max_rows: Count | None = None
-    """The first so many rows; ``null`` = all."""
+    """Number of rows, from the first; ``null`` = all."""
     task: Text | None = None
-    """Which rewards judge these rows; needed only where rewards have a task of their own."""
+    """Selects the rewards that score these rows; needed only where rewards have a task."""
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
@@ -94,7 +94,7 @@ Sources = Annotated[Any, BeforeValidator(_sources, json_schema_input_type=Source
 
 
 class DataSection(Section):
-    """The rows of a run. Only a file that is read to evaluate may be without rows to train on."""
+    """The rows of a run. Only an evaluation may lack rows to train on."""
 
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["train"]}, {"required": ["test"]}]})
 
@@ -105,8 +105,8 @@ class DataSection(Section):
     system_prompt: Text | None = None
     """Put before every prompt."""
     max_unusable: Annotated[int, Field(ge=0)] = 0
-    """Rows to train on whose reference no verifier can use are left out, and named, up to so many; more are refused,
-    and so is any such held-out row.
+    """At most this many rows to train on are left out, and named, because no verifier can use their reference; of
+    held-out rows only ``evenkeel evaluate`` leaves any out.
     """
 
     @model_validator(mode="after")

@@ -87,13 +87,13 @@ def overridden(tree: Node, override: str) -> Node:
     path, _, text = override.partition("=")
     keys = path.strip().split(".")
     if not text.strip() or not all(keys) or path.startswith("-") or keys == ["extends"]:
-        what = f"{override!r} is no setting key=value."
+        what = f"{override!r} is not a setting key=value."
         raise config_error("bad-override", "", what, f"Write {path.strip('-')}=null for no value.", COMMAND_LINE)
     return _placed(tree, keys, read_value(text, path.strip()), ())
 
 
 def _placed(node: Node, keys: list[str], change: Node, above: tuple[str, ...]) -> Node:
-    """``node``, which is at the place ``above``, with ``change`` at the place ``keys`` below it."""
+    """``node``, whose path is ``above``, with ``change`` laid over what is at ``keys`` below it."""
     if not keys:
         return merged(node, change)
     head, *rest = keys

@@ -19,15 +19,15 @@ from evenkeel.trainer.run.config.yaml_document import Node
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_only: bool = False) -> RunConfig:
     """The run that a YAML file describes, after the base it extends and the overrides ``dotted.key=value``.
 
-    In every path ``~`` and variables of the environment are expanded. What is read (model, rows, DeepSpeed's and FSDP's
-    files) and exists relative to the file that writes it, or else relative to the current directory, or else as a
-    shipped file (``configs/…``), becomes absolute; of an override the current directory comes before the file of the
-    run. Any other stays as it is, and is read as a hub id. What is written (``output_dir``) is relative to the current
-    directory. With ``evaluation_only`` the file needs no rows to train on, and held-out rows instead.
+    In every path ``~`` and environment variables are expanded. A path to read (model, rows, DeepSpeed's and FSDP's
+    files) is looked for next to the file that writes it, then in the current directory, then among the shipped files
+    (``configs/…``), and becomes absolute where it is found; in an override the current directory comes first. Any other
+    stays as it is, and is read as a hub id. ``output_dir`` is relative to the current directory. With
+    ``evaluation_only`` the file needs held-out rows, and no rows to train on.
 
     Raises:
         Refusal: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
-            not looked at before the YAML of every layer can be read.
+            checked once the YAML of every layer can be read.
     """
     tree = layered(Path(path), overrides)
     data = tree.plain()
@@ -62,12 +62,12 @@ def _paths(data: dict[str, Any]) -> list[tuple[str, ...]]:
     return paths
 
 
-def _locate(data: Any, tree: Node, keys: tuple[str, ...], beside: Path) -> None:
+def _locate(data: Any, tree: Node, keys: tuple[str, ...], run_folder: Path) -> None:
     node = tree.at(keys)
     if node is None or not isinstance(node.value, str) or not node.value:
         return
     is_in_file = node.origin.line is not None
-    folder = node.origin.folder if is_in_file else beside
+    folder = node.origin.folder if is_in_file else run_folder
     folders = (folder, Path()) if is_in_file else (Path(), folder)
     found, text = local_path(node.value, *folders), expanded(node.value)
     if found is None and keys[0] == "model" and not Path(text).parent.is_dir() and (folder / text).parent.is_dir():

@@ -14,7 +14,7 @@ def config_error(code: str, path: str, what: str, instead: str, origin: Origin |
 
 
 def problem(code: str, what: str, instead: str, location: tuple[str | int, ...] = ()) -> InitErrorDetails:
-    """One problem, for a validator to raise; pydantic knows the place in the data, and from there on ``location``."""
+    """One problem for a validator to raise; ``location`` is relative to the value that pydantic validates."""
     error = PydanticCustomError(code, "{what} {instead}", {"what": what, "instead": instead})
     return InitErrorDetails(type=error, loc=location, input=None)
 

@@ -1,7 +1,7 @@
 """Settings of a run file that contradict each other, or have no effect.
 
-A rule stands here where a rehearsal passes and the run would silently be another than the file says. A setting is named
-by its dotted path; of TRL's arguments the default counts where the file gives none.
+Only what a rehearsal does not find has a rule: the run would silently differ from its file. Settings are dotted paths;
+arguments of TRL that the file lacks have TRL's default.
 """
 
 import math
@@ -19,12 +19,12 @@ from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.step.options import NOTABLE_CHANGE
 
 RULES: list[Rule] = []
-"""Asked of a file that is for ``training``, and with a warning where all parts of the run are there."""
+"""Errors are looked for when a file for training is read, warnings once all parts of the run are built."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a rule may ask: a right ``run`` as plain data. Of what a file leaves out only TRL's defaults are known."""
+    """Input of a rule: a valid ``run`` as plain data. For what a file leaves out only TRL's defaults are known."""
 
     run: Mapping[str, Any]
 
@@ -48,7 +48,7 @@ class Given:
 
 
 def conflicts(run: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    """The problems of a training run's plain data by the rules that refuse a file."""
+    """Problems of a training run's plain data by the rules with severity ``error``."""
     for each in RULES:
         if each.severity == "error":
             for found in each.problems(Given(run)):
@@ -56,7 +56,7 @@ def conflicts(run: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
 
 
 def warnings_of(given: Given) -> Iterator[Problem]:
-    """What a run's settings say that is probably not intended."""
+    """Problems by the rules with severity ``warning``."""
     return (found for each in RULES if each.severity == "warning" for found in each.problems(given))
 
 
@@ -82,7 +82,7 @@ _ONE = ("num_beams", "num_return_sequences", "n", "best_of")
 
 @rule(RULES, "trl.generation_kwargs", "training")
 def generation_kwargs(given: Given) -> Said:
-    """A generation that is greedy, gives several completions, or overrules TRL, which scores it."""
+    """Generation options that are greedy, give several completions, or differ from those that TRL scores with."""
     kwargs = given.written("trl.generation_kwargs") or {}
     keys = [key for key in (*_OVERRULED, "repetition_penalty") if key in kwargs]
     keys += ["do_sample"] if kwargs.get("do_sample") is False else []
@@ -106,12 +106,12 @@ _READ_WITH: tuple[tuple[str, str, str], ...] = (
     ("vespo_", "loss_type", "vespo"),
     ("delta", "loss_type", "grpo bnpo dr_grpo dapo luspo"),
 )
-"""Beginnings of names of ``trl:``, the argument that they are read with, and its values."""
+"""Beginnings of keys of ``trl:``, the argument under which TRL reads them, and its values."""
 
 
 @rule(RULES, "trl vllm model.revision", severity="warning")
 def no_effect(given: Given) -> Said:
-    """A setting that the others leave unread."""
+    """A setting that has no effect under the others."""
     names = [name for name, value in (given.written("trl") or {}).items() if value not in (None, [])]
     for beginnings, argument, values in _READ_WITH:
         if str(given[f"trl.{argument}"]).rpartition(".")[2].lower() not in values.split():
@@ -134,13 +134,13 @@ _ENGINE_DIFFERENCE = 0.03
 
 @rule(RULES, "trl.vllm_importance_sampling_mode", severity="warning")
 def correction_of_long_responses(given: Given) -> Said:
-    """A correction of vLLM by whole responses, where its bound takes 5 % of the gradient of long ones."""
+    """A correction of vLLM by whole responses whose bound removes over 5 % of the gradient of long ones."""
     mode, length = str(given["trl.vllm_importance_sampling_mode"]), given.number("trl.max_completion_length")
     lower, upper = (given.number(f"trl.vllm_importance_sampling_clip_{end}") for end in ("min", "max"))
     is_on = given["trl.use_vllm"] and given["trl.vllm_importance_sampling_correction"] is True
     if not (is_on and mode.startswith("sequence") and upper > 0) or given["trl.bf16"] is False or lower > 0:
         return
-    # log ρ is normal with mean −σ²/2, for the engine has sampled: E ρ = 1, of which the bound cuts the upper end off
+    # log ρ is normal with mean −σ²/2, as the engine samples: E ρ = 1, of which the bound cuts off the upper tail
     deviation = _ENGINE_DIFFERENCE * math.sqrt(max(length, 1))
     beyond = math.log(upper) / deviation
     left = NormalDist().cdf(beyond - deviation / 2)

@@ -48,13 +48,13 @@ class ModelSection(Section):
     revision: Text | None = None
     """Branch, tag or commit of a hub id."""
     dtype: Literal["auto", "float32", "bfloat16"] | None = None
-    """Of the weights; ``null`` = as TRL loads them. What is computed in is said by ``trl.bf16`` and ``trl.fp16``."""
+    """Of the weights; ``null`` = TRL's default. ``trl.bf16`` and ``trl.fp16`` choose the dtype of computation."""
     attn_implementation: Text | None = None
     """As transformers names it: ``sdpa``, ``eager``, ``flash_attention_2``; ``null`` = its choice."""
     trust_remote_code: bool = False
     """Run code that comes with the model."""
     assistant_prefix: str | None = None
-    """Ends every prompt, such as ``<think>``: it is appended to the chat template's generation prompt."""
+    """Ends every prompt, such as ``<think>``; appended to the chat template's generation prompt."""
     lora: Annotated[dict[str, Any], CheckedBy(lora_arguments)] | None = None
     """An adapter in place of all weights: ``peft.LoraConfig``, with its own names; ``null`` = train all weights."""
     quantization: Annotated[dict[str, Any], AfterValidator(check_quantization)] | None = None
@@ -65,31 +65,31 @@ class ModelSection(Section):
     @model_validator(mode="after")
     def _trainable(self) -> Self:
         if self.quantization is not None and self.lora is None:
-            what = "is given without lora: weights of 4 bits are not trained."
+            what = "is given without lora: 4-bit weights are not trained."
             raise_all([problem("quantization-without-lora", what, "Write `lora: {…}` too.", ("quantization",))])
         return self
 
 
 class Reward(Section):
-    """One verifier and what its score weighs in the reward.
+    """One verifier and the weight of its score in the reward.
 
-    The first one that judges a row says whether the row is right.
+    The first one that scores a row decides whether its answer is right.
     """
 
     verifier: Part
-    """Who judges, by name or with options: ``{name: knights_knaves, scheme: paper}``."""
+    """By name or with options: ``{name: knights_knaves, scheme: paper}``."""
     weight: float = 1.0
-    """What its score is multiplied by in the sum."""
+    """Factor of its score in the sum."""
     name: Text | None = None
-    """Of its metrics; ``null`` = the verifier's own, of ``package.module:attribute`` the attribute."""
+    """Label of its metrics; ``null`` = the verifier's name, of ``package.module:attribute`` the attribute."""
     task: Text | None = None
-    """It judges only rows whose source has the same ``task``; ``null`` = all rows."""
+    """Score only rows whose source has the same ``task``; ``null`` = all rows."""
     noise: Annotated[dict[str, Any], CheckedBy(lambda: RewardNoise)] | None = None
     """Simulated verifier errors, in training only: `RewardNoise`, ``{false_positive: 0.05, false_negative: 0.15}``."""
 
     @property
     def label(self) -> str:
-        """``name``, or else the verifier's own name; of ``package.module:attribute`` the attribute."""
+        """``name``, else the verifier's (`part_name`)."""
         return self.name or part_name(self.verifier)
 
 
@@ -97,15 +97,15 @@ class AlgorithmSection(Section):
     """The strategies, and the batch arithmetic in the paper's words, independent of the number of GPUs."""
 
     advantage: Part = "grpo"
-    """The estimator of the advantage, from the rewards: ``{name: pass_at_k, k: 4}``; several added up:
+    """The estimator of the advantage: ``{name: pass_at_k, k: 4}``; a weighted sum of several:
     ``{name: mix, of: {grpo: 0.5, maxrl: 0.5}}``.
     """
     token_weight: Part = "uniform"
-    """What the loss of each token is multiplied by: ``{name: adv_reweight, alpha: 0.2}``."""
+    """Factor of each token's loss: ``{name: adv_reweight, alpha: 0.2}``."""
     update_schedule: Part = "single_pass"
     """Which tokens each pass over a rollout batch trains: ``{name: lopti, eta: 0.4}``."""
     coefficient: Part | None = None
-    """In place of the clipped ratio, ``{name: dppo, divergence: tv}``; needs ``trl.loss_type: cispo``."""
+    """Replaces the clipped ratio: ``{name: dppo, divergence: tv}``; needs ``trl.loss_type: cispo``."""
     prompt_sampler: Part = "uniform"
     """Which prompts come next, ``{name: dynamic, max_rounds: 10}``; ``uniform`` is TRL's order."""
     keep_groups: Literal["step", "forward", "off"] | None = None
@@ -113,15 +113,15 @@ class AlgorithmSection(Section):
     ``null`` = what the strategies need.
     """
     revision: Annotated[dict[str, Any], CheckedBy(revision_options)] | None = None
-    """Wrong answers are generated again, ``{references: 3, credit: fewest_edits}``; for ``advantage: ibpo`` alone."""
+    """Generate wrong answers again: ``{references: 3, credit: fewest_edits}``; only for ``advantage: ibpo``."""
     teacher: Annotated[dict[str, Any], CheckedBy(teacher_options)] | None = None
-    """The prompts behind which completions are scored once more: ``{template: …}`` with the gold answer in it for
+    """Prompts under which completions are scored again: ``{template: …}`` with the gold answer in it for
     ``rlsd`` and ``sdpo``, ``{sibling_template: …, wrong_siblings: 4}`` with siblings' responses for ``rlcsd``.
     """
     prompts_per_rollout: Count | None = None
-    """So many prompts × ``trl.num_generations`` sequences are generated together."""
+    """Prompts generated together, with ``trl.num_generations`` completions each."""
     sequences_per_update: Count | None = None
-    """So many of them are trained in each optimizer step, on any number of GPUs."""
+    """Completions trained in each optimizer step, on any number of GPUs."""
 
     @property
     def strategies(self) -> dict[str, Any]:
@@ -133,38 +133,38 @@ class EvaluationSection(Section):
     """When and how often the held-out rows are answered (``configs/evaluation/README.md``)."""
 
     before: bool = True
-    """Evaluate before the first optimizer step. After the last one it is always done."""
+    """Evaluate before the first optimizer step; after the last one always."""
     every_steps: Count | None = None
-    """Evaluate after every so many optimizer steps; ``null`` = not in between."""
+    """Optimizer steps from one evaluation during training to the next; ``null`` = none."""
     batch_size: Count = 32
-    """Completions that a device draws at a time."""
+    """Completions generated at a time on each device."""
     samples: Count | None = None
-    """Completions drawn of each row; ``null`` = one, or with ``greedy`` none."""
+    """Completions sampled for each row; ``null`` = one, or none with ``greedy``."""
     temperature: Annotated[float, Field(gt=0)] | None = None
-    """That ``samples`` are drawn at; ``null`` = ``trl.temperature``."""
+    """Temperature of ``samples``; ``null`` = ``trl.temperature``."""
     greedy: bool = False
-    """Ask for the most probable completion too."""
+    """Generate the greedy completion too."""
     keep_best: Text | None = None
     """The metric whose best checkpoint is kept, such as ``eval/test/avg@4``; needs ``every_steps``."""
 
     @property
     def decodings(self) -> list[Decoding]:
-        """How the completions of each held-out row are drawn."""
+        """How each held-out row is completed."""
         return decodings(self.samples, self.temperature, self.greedy)
 
 
 class LoggingSection(Section):
-    """Where metrics go, how often how many sample completions are shown, and which rollouts are kept."""
+    """Where metrics go, how often sample completions are shown, and which rollouts are kept."""
 
     report_to: list[TrackerName] | Literal["none"] = "none"
-    """Trackers, ``[wandb, tensorboard]``: those that transformers has a callback for. Mode, project and team are said
+    """Trackers, ``[wandb, tensorboard]``: those that transformers has a callback for. Mode, project and team are set
     by the trackers' own variables, such as ``WANDB_MODE``; unset, W&B is offline and the project is ``evenkeel``.
     """
     samples_every_steps: Count = 10
-    """Two sample completions are shown every so many optimizer steps."""
+    """Show two sample completions every this many optimizer steps."""
     rollouts: Count | Literal["all", "off"] = 64
-    """Of how many completions of each rollout batch (whole groups) everything is kept as parquet in the run's
-    directory: a number, ``all`` or ``off``.
+    """Completions of each rollout batch (whole groups) that are kept, with all that belongs to them, as parquet in the
+    run's directory: a number, ``all`` or ``off``.
     """
 
 
@@ -172,28 +172,28 @@ class StoppingSection(Section):
     """How a run ends before its last step, and what it does when something hangs."""
 
     skip_faults: Annotated[int, Field(ge=0)] = 0
-    """So many optimizer steps with a loss or gradient that is not finite are left out; the next one stops the run."""
+    """Optimizer steps with a non-finite loss or gradient that are skipped; the next one stops the run."""
     stall_minutes: Annotated[float, Field(gt=0)] | None = 30.0
-    """After so long without progress the stacks of all ranks are written to ``stalls/rank-*.txt``; ``null`` = never."""
+    """Minutes without progress until the stacks of all ranks are written to ``stalls/rank-*.txt``; ``null`` = never."""
 
 
 class _SpeedOfARun(Speed):
-    """Where a run differs from the drop-in, whose defaults are TRL's own ways."""
+    """Defaults of a run that are not the drop-in's, which are TRL's."""
 
     microbatches = "planned"
 
 
 class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, which mypy does not read off the configuration
-    """What makes a run faster and leaves what it trains as it is: the options `Speed` of `RLVRTrainer`.
+    """Options that make a run faster without changing what it trains: `Speed` of `RLVRTrainer`.
 
-    With planned micro-batches the metric ``entropy`` is of the rows that are trained (absent if none is), and
+    With planned micro-batches the metric ``entropy`` covers only trained rows (absent if there are none), and
     ``clip_ratio/low_min`` and ``high_max`` are not logged.
     """
 
     model_config = ConfigDict(json_schema_extra=meanings_of(Speed))
 
-    common_random_numbers: ClassVar[bool] = False  # type: ignore[misc]  # a key of the run
-    verify_steps: ClassVar[int] = 1  # type: ignore[misc]  # these are decided
+    common_random_numbers: ClassVar[bool] = False  # type: ignore[misc]  # a key at the top of the file
+    verify_steps: ClassVar[int] = 1  # type: ignore[misc]  # not keys: fixed
     shared_prompts: ClassVar[None] = None  # type: ignore[misc]
     generation: ClassVar[None] = None  # type: ignore[misc]
     skip_old_logps: ClassVar[None] = None  # type: ignore[misc]
@@ -201,7 +201,7 @@ class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, whic
 
 
 class VLLMSection(Section, Engine):  # type: ignore[misc]  # frozen
-    """How far vLLM is trusted, with ``trl.use_vllm`` alone: the options `Engine` of `RLVRTrainer`."""
+    """How far vLLM is trusted, only with ``trl.use_vllm``: the options `Engine` of `RLVRTrainer`."""
 
     model_config = ConfigDict(json_schema_extra=meanings_of(Engine))
 
@@ -212,27 +212,27 @@ class VLLMSection(Section, Engine):  # type: ignore[misc]  # frozen
 
 
 class RunConfig(Section):
-    """One run, as its YAML file says it after ``extends`` and overrides."""
+    """One run: its YAML file after ``extends`` and overrides."""
 
     model_config = ConfigDict(json_schema_extra=meanings_of(Speed))  # of common_random_numbers
 
     name: Name
-    """Of the run; where the file gives none, the file's own without ``.yaml``. It is never inherited."""
+    """Of the run; by default the file's name without ``.yaml``. Never inherited."""
     output_dir: LocalPath
-    """Where everything is written; where the file gives none, ``runs/<name>``. It is never inherited."""
+    """Where everything is written; by default ``runs/<name>``. Never inherited."""
     num_processes: Count | None = None
     """Refuse any other number of processes."""
     seed: Annotated[int, Field(ge=0)] | None = None
-    """Of everything that is drawn; ``null`` = TRL's default 42."""
+    """Of all random numbers; ``null`` = TRL's default 42."""
     common_random_numbers: bool = False
     model: ModelSection
     """The policy to train."""
     data: DataSection
     """The rows to train on, and the held-out rows."""
     rewards: Annotated[list[Reward], Field(min_length=1)]
-    """Who judges the completions."""
+    """The verifiers that score completions."""
     branch_of: LocalPath | None = None
-    """The checkpoint of another run in which this one begins, ``runs/countdown/checkpoint-80``: its weights, optimizer,
+    """A checkpoint of another run to start from, ``runs/countdown/checkpoint-80``: its weights, optimizer,
     random states and place in the data are taken over (`evenkeel.trainer.run.branch`); both need
     ``common_random_numbers``.
     """
@@ -245,15 +245,15 @@ class RunConfig(Section):
     trl: Annotated[dict[str, Any], CheckedBy(grpo_arguments)] = Field(default_factory=dict)
     """``GRPOConfig`` verbatim; what another section owns is refused with that section's name."""
     speed: SpeedSection = SpeedSection()
-    """What makes a run faster and leaves what it trains as it is."""
+    """Options that make a run faster without changing what it trains."""
     vllm: VLLMSection | None = None
-    """How far vLLM is trusted; with ``trl.use_vllm`` alone."""
+    """How far vLLM is trusted; only with ``trl.use_vllm``."""
     evaluation: EvaluationSection = EvaluationSection()
     """When and how the held-out rows are answered."""
     logging: LoggingSection = LoggingSection()
     """Where metrics go, and which completions are kept."""
     stopping: StoppingSection = StoppingSection()
-    """A run that ends before its last step."""
+    """Early stops and stalls."""
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Self:
@@ -311,7 +311,7 @@ class RunConfig(Section):
 
     @property
     def reward_tasks(self) -> dict[str, str | None]:
-        """Label of each reward → the one task whose rows it judges; ``None`` = all."""
+        """Label of each reward → the one task whose rows it scores; ``None`` = all."""
         return {reward.label: reward.task for reward in self.rewards}
 
     def to_yaml(self) -> str:

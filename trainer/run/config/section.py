@@ -1,4 +1,4 @@
-"""What every section of a run's YAML file is made of: strict models, texts, counts, and parts by name."""
+"""Types of a run file's sections: strict models, texts, counts, paths, and parts by name."""
 
 import math
 import os
@@ -49,21 +49,21 @@ def _part(value: Any) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """``value`` as it is, or pydantic's error for every infinite number or NaN at any depth of it."""
+    """``value`` unchanged; raises pydantic's error for every infinity or NaN in it, at any depth."""
     raise_all(_not_finite(value, ()))
     return value
 
 
 def _not_finite(value: Any, location: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
     if isinstance(value, float) and not math.isfinite(value):
-        yield problem("finite-number", f"is {value}, and no finite number.", "", location)
+        yield problem("finite-number", f"is {value}, not a finite number.", "", location)
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inside:
         yield from _not_finite(item, (*location, key))
 
 
 def is_by_task(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether ``value`` names a part for each of several tasks, and is not one part."""
+    """``value`` is a mapping task → part, not one part."""
     return isinstance(value, dict) and bool(value) and "name" not in value
 
 
@@ -80,13 +80,13 @@ PartByTask = Annotated[
 
 
 def part_name(part: Any) -> str:
-    """The name that a part is chosen by; of ``package.module:attribute`` the attribute."""
+    """The name of a part; of ``package.module:attribute`` the attribute."""
     name: str = part["name"] if isinstance(part, dict) else part
     return name.rpartition(":")[2]
 
 
 class Section(BaseModel):
-    """Frozen and strict: no value is converted, no key is ignored. The text under a field says what it means."""
+    """Frozen and strict: no value is converted, no key is ignored. The text under a field describes it."""
 
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -94,7 +94,7 @@ class Section(BaseModel):
 
 
 def meanings_of(options: type) -> Callable[[dict[str, Any]], None]:
-    """For ``json_schema_extra``: what the dataclass ``options`` says of a field is its meaning in a section too."""
+    """For ``json_schema_extra``: fields take their descriptions from the dataclass ``options``."""
 
     def added(schema: dict[str, Any]) -> None:
         for name, declared in TypeAdapter(options).json_schema()["properties"].items():

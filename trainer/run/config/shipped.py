@@ -3,7 +3,7 @@
 from pathlib import Path
 
 CONFIGS = Path(__file__).parents[3] / "configs"
-"""In a checkout and in an installed package alike the folder beside `trainer`."""
+"""Next to the folder `trainer`, in a checkout and in an installed package."""
 
 
 def shipped_files() -> dict[str, Path]:
@@ -13,9 +13,9 @@ def shipped_files() -> dict[str, Path]:
 
 
 def maker_of(path: str) -> str | None:
-    """The command that makes a policy or a sweep's runs which shipped files name and the package does not bring.
+    """The command that makes ``path``, a policy or a sweep's runs that shipped files need and that do not ship.
 
-    The heads of shipped files have it, with ``--output`` and the path.
+    It is read from the comments of shipped files, with ``--output`` and the path; ``None`` where none has it.
     """
     files = shipped_files()
     match Path(path).parts:
@@ -26,7 +26,7 @@ def maker_of(path: str) -> str | None:
 
 
 def named_path(name: str) -> Path:
-    """A file that is there, or the shipped one of that name; else ``name`` as it is."""
+    """``name`` if it exists, else the shipped file of that short name, else ``name``."""
     path = Path(name)
     return path if path.exists() else shipped_files().get(name.removesuffix(".yaml"), path)
 

@@ -1,4 +1,4 @@
-"""The experiment trackers that transformers' callbacks write to, and what a run tells them."""
+"""The experiment trackers that transformers' callbacks write to, and the variables that a run sets for them."""
 
 from typing import Literal
 
@@ -26,4 +26,4 @@ VARIABLES: dict[str, dict[str, str]] = {
     "swanlab": {"SWANLAB_PROJECT": "evenkeel", "SWANLAB_MODE": "offline"},
     "wandb": {"WANDB_PROJECT": "evenkeel"},
 }
-"""Tracker → variables of the environment that a run sets unless they are set: the project, and what keeps it local."""
+"""Tracker → environment variables that a run sets where they are unset: the project, and what keeps it local."""

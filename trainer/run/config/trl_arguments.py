@@ -1,7 +1,7 @@
-"""What a file may write under ``trl:``, ``model.lora:``, ``algorithm.revision:`` and ``algorithm.teacher:``.
+"""What may be written under ``trl:``, ``model.lora:``, ``algorithm.revision:`` and ``algorithm.teacher:``.
 
-Fields and types are read from ``GRPOConfig`` and ``LoraConfig``; ranges, and words where the type is ``str``, stand
-here: with most values outside of them a run fails late, or silently does something else.
+Fields and types are read from ``GRPOConfig`` and ``LoraConfig``. Ranges, and the words of ``str`` fields, are listed
+here: with most other values a run fails late, or silently does something else.
 """
 
 import dataclasses
@@ -111,7 +111,7 @@ def quantization(given: dict[str, Any]) -> Any:
 
 
 def check_quantization(given: dict[str, Any]) -> dict[str, Any]:
-    """Leaves a mapping as it is, or raises pydantic's error for what transformers would refuse or ignore."""
+    """``given`` unchanged; raises pydantic's error for what transformers would refuse or ignore."""
     try:
         known = quantization(given).to_dict()
     except (AttributeError, TypeError, ValueError) as error:
@@ -130,7 +130,7 @@ def grpo_default(name: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class CheckedBy:
-    """Leaves a mapping as it is, or raises pydantic's error for all that the model refuses."""
+    """Validator: a mapping unchanged, or pydantic's error for all that ``model()`` refuses."""
 
     model: Callable[[], type[BaseModel]]
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 _GENERATION = """max_completion_length temperature top_p top_k min_p repetition_penalty generation_kwargs
 chat_template_kwargs cache_implementation pad_to_multiple_of use_transformers_continuous_batching
 ds3_gather_for_generation cast_lm_head_to_fp32 bf16 fp16 tf32 use_cpu ddp_timeout"""
-"""What of ``trl:`` says how completions are generated; everything named ``vllm_…`` does too."""
+"""Keys of ``trl:`` that decide how completions are generated, besides those that begin with ``vllm_``."""
 
 
 def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
     """``config`` as TRL's arguments: ``trl:`` verbatim, and what the other sections decide.
 
-    How the held-out rows are answered is not an argument of TRL's (``evaluation.decodings``). Its completion log stays
-    off, as ``logging`` says what is shown.
+    How held-out rows are completed is not an argument of TRL's (``evaluation.decodings``). TRL's completion log is off:
+    ``logging`` replaces it.
 
     Raises:
         Refusal: impossible batch arithmetic, or TRL refuses a combination of arguments.
@@ -34,7 +34,7 @@ def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
 
 
 def planned_config(config: RunConfig, world_size: int, instead: Mapping[str, Any]) -> "GRPOConfig":
-    """`grpo_config` of a run that is only checked here, as if its ``world_size`` processes were there.
+    """`grpo_config` of a run that is only checked, as if ``world_size`` processes had been started.
 
     Args:
         instead: arguments that replace the file's, for what this machine lacks.
@@ -67,10 +67,10 @@ def _training_arguments(config: RunConfig, world_size: int) -> dict[str, Any]:
 
 
 def evaluation_arguments(config: RunConfig, output_dir: str) -> "GRPOConfig":
-    """Of ``trl:`` what generates, and nothing of what trains, so that any run's file can be evaluated.
+    """The arguments of ``trl:`` for generation and none for training, so that any run's file can be evaluated.
 
-    vLLM generates if it is installed beside a CUDA device and the file does not say ``use_vllm: false``, else
-    transformers; without such a device, on the CPU in the model's own precision.
+    vLLM generates if it is installed, there is a CUDA device and the file does not say ``use_vllm: false``; else
+    transformers does, without such a device on the CPU in the model's own precision.
 
     Raises:
         Refusal: TRL refuses a combination of arguments.

@@ -17,7 +17,7 @@ from evenkeel.trainer.run.config.yaml_document import Node
 
 Path = tuple[str | int, ...]
 _MOST = 20
-"""Problems that are told, and words or keys that one lists."""
+"""Most problems that are reported, and most words or keys that one of them lists."""
 _SECTIONS: tuple[Path, ...] = (
     *((), ("trl",), ("model", "lora"), ("data", "train"), ("algorithm",), ("model",), ("evaluation",)),
     *(("logging",), ("speed",), ("stopping",), ("data",)),
@@ -65,7 +65,7 @@ def _words(path: Path, details: Sequence[Any], model: type[BaseModel]) -> tuple[
     expected = [detail["ctx"]["expected"] for detail in details if detail["type"] == "literal_error"]
     words = [word for each in expected for word in re.findall(r"'([^']*)'", each)]
     if words and len(expected) == len(details):
-        listed = f"Write one of {', '.join(words)}." if len(words) <= _MOST else "It is no known word."
+        listed = f"Write one of {', '.join(words)}." if len(words) <= _MOST else "It is not a known word."
         return "unknown-word", f"is {shown}.", suggest(str(value), words, listed)
     wanted = dict.fromkeys(re.sub(r"^\w+ should | after validation.*", "", detail["msg"]) for detail in details)
     return first["type"].replace("_", "-"), f"is {shown}, and should {' or '.join(wanted)}.", ""

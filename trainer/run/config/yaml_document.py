@@ -1,6 +1,6 @@
 """YAML 1.2 text → a tree that knows where each value is written, and plain data → YAML.
 
-ruamel.yaml parses, gives scalars their types and says the lines. ``1e-6`` is a number and ``010`` is 10; ``no``, ``on``
+ruamel.yaml parses, types the scalars and tells the lines. ``1e-6`` is a number and ``010`` is 10; ``no``, ``on``
 and ``2024-01-01`` are text.
 """
 
@@ -20,7 +20,7 @@ from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.record.files import file_fault
 
 DEEPEST, MOST_VALUES = 64, 10_000
-"""Of mappings and lists inside one another, and of all values, aliases followed; a run file has six and a hundred."""
+"""Limits of nesting and of the number of values, aliases followed; a run file has six levels and a hundred values."""
 MOST_BYTES = 1 << 18
 """Largest size of a file; a run file has two thousand bytes, a resolved one ten thousand."""
 
@@ -88,7 +88,7 @@ def read_value(text: str, path: str) -> Node:
 
 
 def scalar(text: str) -> Any:
-    """What this text means as a YAML value: ``"1e-6"`` gives the number; ``None`` where it is no YAML."""
+    """The YAML value of a text: ``"1e-6"`` gives the number; ``None`` if it is not YAML."""
     try:
         return read_value(text, "value").plain()
     except Refusal:
@@ -151,7 +151,7 @@ class _Reader:
         """Our node for ruamel's; ``origin`` is the line of its key, or of the value itself at the root.
 
         Raises:
-            Refusal: it is too deep or too large; at once, as reading on could take for ever.
+            Refusal: it is too deep or too large; at once, as reading on could take forever.
         """
         self._values += 1
         if len(path) > DEEPEST or self._values > MOST_VALUES:
