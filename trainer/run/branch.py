@@ -1,4 +1,4 @@
-"""A run that begins in a checkpoint of another run: what of it may differ, and the checkpoint that it starts from.
+"""A run that starts from a checkpoint of another run: what may differ between them, and the first checkpoint.
 
 The weights, the optimizer's moments, the random states and the place in the data are the parent's; the settings are the
 branch's own. With common random numbers both draw with the same noise, so that a branch that changes nothing *is* the
@@ -42,7 +42,7 @@ SHARED = (
     "trl.optim",
     "trl.optim_args",
 )
-"""What a branch cannot change: its checkpoint holds the place in these rows and the state of this optimizer."""
+"""A branch cannot change these: its checkpoint holds the place in these rows and the state of this optimizer."""
 _OF_THE_PLAN = ("prompts_per_rollout", "num_generations")
 
 
@@ -51,7 +51,7 @@ class Branch:
     """Where a run begins.
 
     Attributes:
-        checkpoint: of the parent, its files verified.
+        checkpoint: the parent's, verified.
         step: the number of that step in the branch, which may take more or fewer optimizer steps for a rollout batch.
         kept: kinds of strategies that are the parent's, and continue with their state.
     """
@@ -144,7 +144,7 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
 
 
 def _unfit(experiment: Any, parent: RunRecord) -> Iterator[str]:
-    """Why no branch of a run can be what it is told to be."""
+    """Why ``parent`` has no exact branches: DeepSpeed, other random numbers, staleness."""
     if experiment.args.deepspeed_plugin is not None:
         yield "branch_of with DeepSpeed, which restores the parent's learning rate. Train with DDP or FSDP."
     if not parent.config.common_random_numbers:

@@ -20,16 +20,16 @@ _TURNS = [
     {"role": "user", "content": "5"},
 ]
 FORMS = [[*start, *_TURNS[:end]] for start in ([], [{"role": "system", "content": "0"}]) for end in (1, 2, 3, 4, 5)]
-"""Conversations in all the forms that are written anywhere."""
+"""Conversations in all the forms that this package renders."""
 
 
 def rendering_fault(
     tokenizer: Any, conversations: Sequence[Any] = FORMS, options: Mapping[str, Any] | None = None
 ) -> str | None:
-    """Why the template of ``tokenizer`` is not to be rendered; ``None`` where it ends within limits, if by an error.
+    """Why the template of ``tokenizer`` must not be rendered; ``None`` if it ends within limits, even with an error.
 
     Args:
-        options: of the template, beside the special tokens.
+        options: of the template, besides the special tokens.
     """
     template = tokenizer.chat_template
     item = {
@@ -46,7 +46,7 @@ def rendering_fault(
 
 
 def render(item: Mapping[str, Any] | None) -> None:
-    """In the worker: each conversation written by each of the templates; ``None`` imports what that takes."""
+    """In the worker: render each conversation with each template; ``None`` only imports what that needs."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     if item is None:

@@ -14,19 +14,19 @@ from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.section import is_by_task, part_name
 
 Environments = Mapping[str | None, type[RowEnvironment]]
-"""Task → class of its rows' environments; under ``None`` alone that of all rows; empty where there are none."""
+"""Task → class of its rows' environments; only ``None`` → one for all rows; empty: none."""
 OTHER_TASKS = ""
 """Key of the rows whose task has no environment: they have the run's tools, if there are any."""
 _COLUMN = "environment"
-"""By which TRL finds a row's environment."""
+"""By this column TRL finds a row's environment."""
 
 
 def environments_of(config: RunConfig) -> Environments:
     """The environments of a run file.
 
     Raises:
-        PartError: one that cannot be built; a reward of its own that no reward of the run asks for, or that
-            is asked for and is not there; one for a task that no row has.
+        PartError: an environment cannot be built, or is for a task that no source has; its own reward is not
+            among the run's, or the run's rewards name one that no environment has.
     """
     given = config.environment
     is_asked = any(part_name(reward.verifier) == "environment" for reward in config.rewards)
@@ -54,9 +54,9 @@ def environments_of(config: RunConfig) -> Environments:
 
 
 def try_on_rows(environments: Environments, parts: Mapping[str, Any]) -> None:
-    """Reset each environment on a few of its rows of each part (what a dataset is called → dataset).
+    """Reset each environment on a few of its rows of each part (name → dataset).
 
-    One that would cost the run rows, or hold it, is refused, and no other tried: they may share what hung.
+    One that fails or hangs is refused, and no other is tried: they may share what hung.
     """
     for task, kind in environments.items():
         own = {
@@ -82,7 +82,7 @@ def _keys(rows: Any, environments: Environments) -> list[str | None]:
 
 
 def trainer_arguments(environments: Environments) -> dict[str, Any]:
-    """What `RLVRTrainer` takes."""
+    """Arguments of `RLVRTrainer`."""
     if not environments:
         return {}
     return {"environment_factory": environments.get(None) or dict(environments)}

@@ -17,7 +17,7 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
 
     Args:
         checkpoint: folder of a checkpoint or an adapter, or a hub id.
-        output: directory to write to; else ``runs/evaluations/<config>-<checkpoint>``, or the first free one beside it.
+        output: directory to write to; by default ``runs/evaluations/<config>-<checkpoint>``. See `fresh_directory`.
     """
     policy = f"model.name_or_path={json.dumps(checkpoint)}"
     experiment = Experiment.of_file(config_path, [*overrides, policy], evaluation_only=True)
@@ -45,7 +45,7 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
 
 
 def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
-    """The trainer around the checkpoint, at the step that it was saved at."""
+    """A trainer for the checkpoint, at the step at which it was saved."""
     from transformers import PrinterCallback
 
     from evenkeel.trainer import RLVRTrainer
@@ -70,7 +70,7 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
 
 
 def _policy(config: RunConfig, args: Any) -> Any:
-    """What TRL takes as the model: the checkpoint's name, or an adapter merged into the model that it belongs to."""
+    """The model for TRL: the checkpoint's name, or an adapter merged into the model that it names."""
     name = config.model.name_or_path
     if not (Path(name) / "adapter_config.json").exists():
         return name

@@ -1,4 +1,4 @@
-"""From a run file to everything it means: each part is made when it is first asked for, once, and kept."""
+"""The parts of a run, built from its file: each is built once, when it is first used."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,14 +38,14 @@ from evenkeel.trainer.step.options import Speed
 
 @dataclass
 class Experiment:
-    """A run file, and what it means. Every part that cannot be made raises a `Refusal`.
+    """A run file and the parts that are built from it. A part that cannot be built raises a `Refusal`.
 
-    A part that stands in for one of these, as where a check continues without what was refused, may be assigned.
+    A part may be assigned, for example by a check that continues without a refused one.
 
     Attributes:
         folder: where relative paths of rows are looked for, before the current directory.
-        processes: how many the run is started on.
-        recorded_choices: what a run that is resumed took of `choices`; what it did not take is not taken now.
+        processes: number of processes of the run.
+        recorded_choices: `choices` of the run that is resumed; what it did not choose is not chosen now.
     """
 
     config: RunConfig
@@ -73,7 +73,7 @@ class Experiment:
 
     @cached_property
     def environments(self) -> Environments:
-        """In which the policy acts, by task, with the tools of the run."""
+        """By task, with the tools of the run."""
         return environments_of(self.config)
 
     @cached_property
@@ -83,10 +83,10 @@ class Experiment:
 
     @cached_property
     def rows(self) -> dict[str, Any]:
-        """The rows to train on as one dataset, ``train``, without up to ``data.max_unusable``; and the held-out sets.
+        """``train``: all rows to train on but up to ``data.max_unusable`` unusable ones; and the held-out sets.
 
         Each held-out set is a dataset of its own, ``test.<name>``, or ``test`` alone. Each reference is tried on every
-        verifier that will judge it.
+        verifier that will score it.
 
         Raises:
             Refusal: rows that cannot be loaded, or that their verifiers cannot score.
@@ -105,7 +105,7 @@ class Experiment:
 
     @cached_property
     def held_out(self) -> dict[str, Any]:
-        """The held-out sets by name for an evaluation alone: without up to ``data.max_unusable`` rows of each.
+        """Held-out sets by name, for an evaluation alone: each without up to ``data.max_unusable`` unusable rows.
 
         Raises:
             Refusal: rows that cannot be loaded, or that their verifiers cannot score.
@@ -146,7 +146,7 @@ class Experiment:
 
     @cached_property
     def cut(self) -> Literal["by_rank", "over_all_ranks"]:
-        """How a rollout batch is cut into optimizer steps: the same rows on any number of processes, if it can."""
+        """How a rollout batch is cut into optimizer steps; ``over_all_ranks``: alike on any number of processes."""
         if self.plan.optimizer_steps_per_rollout == 1 or self._was_left_out("over_all_ranks"):
             return "by_rank"
         if divides_over_ranks(self.args, self.strategies.keep_groups):
@@ -156,17 +156,17 @@ class Experiment:
         return "by_rank"
 
     def _was_left_out(self, choice: str) -> bool:
-        """Whether the run that is resumed did not take it, or knew no such choice."""
+        """The run that is resumed did not make this choice, or did not know it."""
         return bool(self.recorded_choices) and not self.recorded_choices.get(choice)
 
     @property
     def choices(self) -> dict[str, bool]:
-        """What the code took by itself: `SWITCHES` of the trainer, and whether rows are cut ``over_all_ranks``."""
+        """Choices that the code made: the trainer's `SWITCHES`, and whether rows are cut ``over_all_ranks``."""
         return {**self.trainer.parts.choices, "over_all_ranks": self.cut == "over_all_ranks"}
 
     @property
     def speed(self) -> Speed:
-        """The file's options of speed, without what a run that is resumed did not take."""
+        """The file's options of speed, without those that the run that is resumed did not use."""
         stock: dict[str, Any] = {name: getattr(Speed, name) for name in SWITCHES if self._was_left_out(name)}
         return replace(self.config.speed_options, **stock)
 
@@ -186,7 +186,7 @@ class Experiment:
 
     @cached_property
     def environment_arguments(self) -> dict[str, Any]:
-        """What `RLVRTrainer` takes for `environments`; TRL's warning that they are experimental is not repeated."""
+        """Arguments of `RLVRTrainer` for `environments`; TRL's warning that they are experimental is silenced."""
         if self.environments:
             os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
         return trainer_arguments(self.environments)
@@ -204,7 +204,7 @@ class Experiment:
 
     @cached_property
     def trainer(self) -> Any:
-        """The trainer with its model loaded; transformers' own printing gives way to ours."""
+        """The trainer with its model loaded, without transformers' own printing."""
         from transformers.utils.logging import disable_progress_bar
 
         from evenkeel.trainer import RLVRTrainer
@@ -233,13 +233,13 @@ class Experiment:
         silence(trainer)
         for adapter in getattr(trainer.model, "peft_config", {}).values():
             for name, value in vars(adapter).items():
-                if isinstance(value, set):  # it would be written in another order by each process
+                if isinstance(value, set):  # each process would write it in another order
                     setattr(adapter, name, sorted(value))
         return trainer
 
 
 def silence(trainer: Any) -> None:
-    """Take transformers' own progress bars and printed metrics out."""
+    """Remove transformers' own progress bar and printed metrics."""
     from transformers import PrinterCallback, ProgressCallback
 
     for noisy in (ProgressCallback, PrinterCallback):

@@ -16,7 +16,7 @@ class Heartbeat:
 
     Attributes:
         stage: returns what the run is doing.
-        has_stepped: whether an optimizer step was made, so that the run file's settings could be used.
+        has_stepped: an optimizer step was made: the run file's settings work.
     """
 
     def __init__(self, seconds: float = 30.0) -> None:
@@ -26,11 +26,11 @@ class Heartbeat:
         self.since = self.last_line = time.monotonic()
 
     def enter(self, stage: str | Callable[[], str]) -> None:
-        """The run is in another ``stage`` from now on."""
+        """Begin another ``stage``."""
         self.stage, self.since = (lambda: stage) if isinstance(stage, str) else stage, time.monotonic()
 
     def printed(self) -> None:
-        """Another line was printed just now."""
+        """Record that another line was just printed."""
         self.last_line = time.monotonic()
 
     @contextmanager
@@ -56,4 +56,4 @@ class Heartbeat:
 
 
 HEARTBEAT = Heartbeat()
-"""Of this process, which has one standard output."""
+"""The heartbeat of this process, which has one standard output."""

@@ -46,13 +46,13 @@ def train(
     repeated: Path | None = None,
     log_callback: Callable[[Callable[[str], None]], Any] | None = None,
 ) -> int:
-    """Check, evaluate, train, evaluate, summarise.
+    """Check, evaluate, train, evaluate, summarize.
 
     Args:
-        resume: a run's directory, or "" for the newest, to resume from its newest checkpoint; ``None`` starts a run.
+        resume: a run's directory, `placement.NEWEST` or `placement.AUTO`; ``None`` starts a run.
         accept_changes: resume although rows, model or the user's own code have changed.
-        repeated: the run of which this is another.
-        log_callback: makes a callback that reads the log as it grows, given what prints a line.
+        repeated: the directory of the run to repeat.
+        log_callback: takes a function that prints a line; returns a callback that reads the log as it grows.
 
     Returns:
         The exit status: 0 trained to the end, 130 stopped on request with a checkpoint.
@@ -63,7 +63,7 @@ def train(
     written = layered(Path(config_path), overrides)
     for topic, part in (("environment", "environments"), ("rewards", "verifiers"), ("algorithm", "strategies")):
         with located(written, topic):
-            getattr(experiment, part)  # quickly refused, and rows take time
+            getattr(experiment, part)  # refused before rows are loaded, which takes time
     HEARTBEAT.enter("Loading the data and trying the verifiers on them")
     with located(written, "data"):
         fingerprints = {part: data_fingerprint(dataset) for part, dataset in experiment.rows.items()}
@@ -114,7 +114,7 @@ def train(
         with library_errors_in_words(HEARTBEAT.stage), located(written, "algorithm"):
             trainer = experiment.trainer
         if is_main and (other := record_choices(run, experiment.choices)):
-            print(f"Otherwise than when the run began, so that numbers may differ: {', '.join(other)}", flush=True)
+            print(f"Different from when the run began, so that numbers may differ: {', '.join(other)}", flush=True)
     except Refusal:
         if is_main and begins:
             shutil.rmtree(run)  # this start has made it

@@ -57,10 +57,10 @@ def launched(arguments: Sequence[str]) -> int:
 
 
 def parsed(arguments: Sequence[str]) -> tuple[Any, int]:
-    """What the launcher reads in ``arguments``, shipped files by their short names; and how many processes it starts.
+    """accelerate's parsed ``arguments``, with shipped files by their short names; and the number of processes.
 
     Raises:
-        Refusal: it cannot start that; the message says what to write instead.
+        Refusal: accelerate refuses them, or its file does not exist.
     """
     from accelerate.commands.launch import launch_command_parser
 
@@ -84,7 +84,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _settings_of(file: str | None) -> dict[str, Any]:
-    """Those of accelerate's file; none where there is no file, or where accelerate says what is wrong with it."""
+    """accelerate's file; empty without one, or if it is not a YAML mapping, which accelerate reports."""
     with contextlib.suppress(YAMLError):
         read = YAML(typ="safe").load(Path(file)) if file is not None else None
         return read if isinstance(read, dict) else {}
@@ -92,7 +92,7 @@ def _settings_of(file: str | None) -> dict[str, Any]:
 
 
 def _start_as_many_as_asked(given: Any, count: int) -> None:
-    """Let accelerate start ``count`` processes: of several for a CPU, or for no engine, it would silently start one."""
+    """Make accelerate start ``count`` processes: on a CPU, or without an engine, it would silently start one."""
     file = _settings_of(given.config_file)
     kind = file.get("distributed_type", "NO")
     engines = (given.multi_gpu, given.tpu, given.use_deepspeed, given.use_fsdp, given.use_megatron_lm)
@@ -112,4 +112,4 @@ def killed_rank(rank: int, process: int, code: int) -> str:
     """The message about the rank that a signal ended first."""
     name = signal.Signals(-code).name
     why = " Perhaps memory ran out." if name == "SIGKILL" else ""
-    return f"Rank {rank} (process {process}) was ended by {name}, and so the others.{why} To go on: --resume auto."
+    return f"Rank {rank} (process {process}) was ended by {name}, and so were the others.{why} To go on: --resume auto."

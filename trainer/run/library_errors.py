@@ -1,4 +1,4 @@
-"""Errors before the first optimizer step: those of libraries become refusals, and each names its file, line and key.
+"""Library errors before the first optimizer step become refusals, which name file, line and key.
 
 An error raised by this package's own code is a bug of ours and keeps its traceback.
 """
@@ -28,7 +28,7 @@ def library_errors_in_words(stage: Callable[[], str], is_over: Callable[[], bool
 
     Args:
         stage: what the run is doing.
-        is_over: whether training has begun, so that the error is not about the run file and stays as it is.
+        is_over: returns whether training has begun; errors are then not about the run file, and raised unchanged.
 
     Raises:
         Refusal: with the error's own message, and the file that its traceback was written to.
@@ -53,7 +53,7 @@ def in_words(error: BaseException) -> str:
 
 @contextmanager
 def located(tree: Node, *path: str) -> Iterator[None]:
-    """Inside, what is refused names the place in the run's file that it is about; ``path`` where it says none."""
+    """Add to a refusal raised inside its place in the run's file; ``path`` where its message names no setting."""
     try:
         yield
     except Refusal as refusal:
@@ -62,9 +62,9 @@ def located(tree: Node, *path: str) -> Iterator[None]:
 
 
 def at_its_line(problem: Problem, tree: Node, path: Place = ()) -> Problem:
-    """``problem`` with the setting that it names, or else ``path``, and with the file and line of that.
+    """``problem`` with the setting that it names, else ``path``, and the file and line of that setting.
 
-    Nothing is added to a note, to what knows its line, and to what is about a variable of the environment.
+    A note, a problem with an origin, and one about an environment variable are returned unchanged.
     """
     if problem.severity == "note" or problem.origin is not None or re.match(r"[A-Z]+_[A-Z_]+\b", problem.what):
         return problem
@@ -89,7 +89,7 @@ _CALLED: dict[str, Place] = {
 
 
 def place_of(error: BaseException, tree: Node) -> Place:
-    """The written setting that an error's message names; else what was being done."""
+    """The written setting that an error's message names; else the one of the function that failed (`_CALLED`)."""
     frames = traceback.extract_tb(error.__traceback__)
     done = next((_CALLED[frame.name] for frame in reversed(frames) if frame.name in _CALLED), ())
     return key_named(str(error), tree) or done
@@ -98,7 +98,7 @@ def place_of(error: BaseException, tree: Node) -> Place:
 def key_named(text: str, tree: Node) -> Place:
     """The written setting that a message names, by its key or else by its value; empty where it names none.
 
-    A key counts where it is in quotes, before ``=`` or of several words; a value in quotes.
+    A key counts if it has several words, is in quotes or before ``=``; a value, if it is in quotes.
     """
     best: tuple[int, Place] = (0, ())
     for path, value in _written(tree, ()):
@@ -119,7 +119,7 @@ def _written(node: Node, place: Place) -> Iterator[tuple[Place, object]]:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether the error was raised in this package's own code."""
+    """The error was raised in this package's own code."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and any(Path(frames[-1].filename).is_relative_to(room) for room in _OURS)
 

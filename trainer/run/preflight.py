@@ -1,4 +1,4 @@
-"""What must hold before a model is loaded: the launch, the batches, the checkpoints, the logging."""
+"""Checks and settings before a model is loaded: launch, batches, checkpoints, logging."""
 
 import os
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def started_processes() -> int:
 
 
 def check_launch(experiment: Experiment, tree: Node) -> None:
-    """Refuse what depends on the launch: processes, device, batches, passes, checkpoints, the end.
+    """Refuse processes, devices, batches, passes, checkpoints or an end that do not go together.
 
     Args:
         tree: what is written in the run's file and on the command line.
@@ -64,7 +64,7 @@ def _is_true(variable: str) -> bool:
 
 
 def schedule_checks(experiment: Experiment) -> list[tuple[str, Callable[[], None]]]:
-    """Topic and check of what must go together on any machine."""
+    """Section of the run file and check, for what does not depend on the machine."""
     config, args, strategies = experiment.config, experiment.args, experiment.strategies
     return [
         ("trl", partial(check_arguments, args, strategies.schedule.num_passes)),
@@ -74,7 +74,7 @@ def schedule_checks(experiment: Experiment) -> list[tuple[str, Callable[[], None
 
 
 def follow_run_file(config: RunConfig) -> str:
-    """Let the precision be the run file's, and all processes of a launch on the CPU call their device ``cpu``.
+    """Make the run file choose the precision, and all processes of a launch on the CPU call their device ``cpu``.
 
     accelerate would call it ``cpu:0``, and torch 2.13 loads no optimizer state onto a device of that name: no run of
     two processes could be resumed.
@@ -88,7 +88,7 @@ def follow_run_file(config: RunConfig) -> str:
 
 
 def prepare_logging(config: RunConfig) -> None:
-    """Trackers' settings, which they read from the environment."""
+    """Set the environment variables that trackers read."""
     section = config.logging
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     for variables in (variables for name, variables in VARIABLES.items() if name in section.report_to):
@@ -100,7 +100,7 @@ def prepare_logging(config: RunConfig) -> None:
 
     os.environ["WANDB_MODE"] = os.environ.get("WANDB_MODE") or "offline"
     given = {"WANDB_RUN_GROUP": config.name, "WANDB_QUIET": "true"}
-    given |= {"WANDB_INIT_TIMEOUT": "15", "WANDB_FINISH_TIMEOUT": "60"}  # its own: 90 s, and for ever
+    given |= {"WANDB_INIT_TIMEOUT": "15", "WANDB_FINISH_TIMEOUT": "60"}  # its defaults: 90 s, and no limit
     for variable, text in given.items():
         os.environ.setdefault(variable, text)
     if os.environ["WANDB_MODE"] != "online":  # offline it says nothing that our last lines do not

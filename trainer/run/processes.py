@@ -13,8 +13,8 @@ from types import FrameType
 
 import psutil
 
-TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 143
-"""Exit statuses of evenkeel train."""
+FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 1, 2, 130, 143
+"""Exit statuses of evenkeel train; 0: trained."""
 
 SECONDS_TO_BE_ENDED = 60.0
 """How long a rank waits for its launcher to end it when rank 0 has ended. Launchers look many times a second."""
@@ -43,7 +43,7 @@ _LOST = (
 
 
 def launcher() -> int | None:
-    """The process that started this one as a rank: evenkeel or accelerate launch, torchrun or deepspeed; or none."""
+    """Id of the launcher of this rank (evenkeel or accelerate launch, torchrun, deepspeed); ``None`` without one."""
     try:
         parent = psutil.Process(os.getppid())
         command = parent.cmdline()[:5]
@@ -89,7 +89,7 @@ def print_line(text: str) -> None:
 
 @contextmanager
 def stoppable_outside_training() -> Iterator[None]:
-    """Before and after training, which takes SIGTERM over: end with a line and status 143, without a new checkpoint.
+    """Outside training, which handles SIGTERM itself: end with a line and status 143, without a new checkpoint.
 
     At once, not by an exception: a library that is being imported or a process group that is being made would turn it
     into one of its own.
@@ -113,13 +113,13 @@ def stoppable_outside_training() -> Iterator[None]:
 
 
 def is_lost_connection(error: BaseException) -> bool:
-    """Whether ``error`` says that another rank cannot be reached."""
+    """``error`` says that another rank cannot be reached."""
     text = str(error).lower()
     return isinstance(error, RuntimeError) and launcher() is not None and any(words in text for words in _LOST)
 
 
 def peer_died() -> bool:
-    """Whether the launcher of this rank has fewer living ranks than it started: it then ends the others by SIGTERM."""
+    """The launcher of this rank has fewer living ranks than it started: it then ends the others by SIGTERM."""
     parent = launcher()
     if parent is None:
         return False
@@ -131,7 +131,7 @@ def peer_died() -> bool:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it runs; one that has ended and that its parent has not awaited does not."""
+    """The process runs, and is not a zombie."""
     try:
         return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.Error:

@@ -1,6 +1,6 @@
-"""What a run counts in optimizer steps: checkpoints, evaluations and its end lie between rollout batches.
+"""Refused arguments of TRL: checkpoints, evaluations and the end of a run must lie between rollout batches.
 
-`ARGUMENT_RULES` are asked of TRL's finished `GRPOConfig`, before a model is loaded.
+`ARGUMENT_RULES` check TRL's finished `GRPOConfig`, before a model is loaded.
 """
 
 import math
@@ -27,7 +27,7 @@ def optimizer_steps_per_block(args: Any, num_passes: int = 1) -> int:
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a rule of `ARGUMENT_RULES` may ask: TRL's arguments, and the passes of the update schedule."""
+    """Input of `ARGUMENT_RULES`: TRL's arguments, and the passes of the update schedule."""
 
     args: Any
     num_passes: int = 1
@@ -84,7 +84,7 @@ def best_checkpoint(given: Arguments) -> Said:
 
 
 class _Asked(dict[str, str]):
-    """``optim_args`` that note which keys an optimizer asks for."""
+    """``optim_args`` that record which keys an optimizer reads."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         super().__init__(given)

@@ -1,4 +1,4 @@
-"""What a finished run leaves behind: the summary, the reward curve, and the table on the terminal."""
+"""The summary of a finished run, its reward curve, and the table on the terminal."""
 
 import resource
 import shlex
@@ -11,11 +11,11 @@ from evenkeel.trainer.run.record.files import REWARD_CURVE, SUMMARY, SUMMARY_TEX
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 ACCURACY = "verifier/accuracy"
-"""The metric that is a run's accuracy; of an evaluation ``eval_`` stands before it."""
+"""The metric that is a run's accuracy; an evaluation's begins with ``eval_``."""
 
 
 def write_summary(run: Path, summary: Mapping[str, Any]) -> None:
-    """``summary.md``, of what is known, and then ``summary.json``, with which a run is finished."""
+    """Write ``summary.md``, without unknown values, and then ``summary.json``, which marks the run as finished."""
     known = {key: value for key, value in summary.items() if value is not None}
     rows = [f"| {key.replace('_', ' ')} | {_shown(value)} |" for key, value in known.items()]
     (run / SUMMARY_TEXT).write_text("\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""]))

@@ -1,4 +1,4 @@
-"""The policy's folder and its tokenizer, with the chat template that its prompts are written in."""
+"""The policy's tokenizer with its chat template, and faults of the policy's folder."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from evenkeel.trainer.run.record.files import files_fault
 def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
     """The policy's tokenizer, its prompts ending in ``model.assistant_prefix``; and whether they end in ``<think>``.
 
-    A checkpoint of a run with that prefix already ends its prompts so, and is left as it is.
+    A checkpoint whose prompts end in that prefix already is left unchanged.
 
     Raises:
         Refusal: the model cannot be opened, or its tokenizer has no chat template, or one that fails or never ends.
@@ -62,7 +62,7 @@ def _prompt(tokenizer: Any) -> str:
 
 
 def folder_fault(name: str) -> Refusal | None:
-    """Why no policy can be loaded from ``name``; ``None`` where nothing is wrong, or a library says it well."""
+    """Why no policy can be loaded from ``name``; ``None`` if nothing is wrong, or a library explains it."""
     path = Path(name).expanduser()
     code, what, instead = "no-model-folder", "", "Check the path."
     if odd := files_fault(path):

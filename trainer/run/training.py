@@ -1,4 +1,4 @@
-"""The trainer of a run with all that watches it, and the training itself."""
+"""The training of a run, with its callbacks."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,10 +13,7 @@ from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
-from evenkeel.trainer.run.processes import (
-    STOPPED,
-    print_line,
-)
+from evenkeel.trainer.run.processes import STOPPED, print_line
 from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS
 from evenkeel.trainer.run.record.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
@@ -36,7 +33,7 @@ def run_trainer(
 ) -> int:
     """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`.
 
-    ``begins``: this is the first part of the run; where there is a checkpoint, of a branch.
+    ``begins``: this is the first part of the run; its checkpoint, if any, is a branch's.
     """
     is_main = trainer.accelerator.is_main_process
     stop = StopAtRolloutBoundary(

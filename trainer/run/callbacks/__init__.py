@@ -1,1 +1,1 @@
-"""What happens with the steps of a run: transformers' callbacks."""
+"""The callbacks of a run."""

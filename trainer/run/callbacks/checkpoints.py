@@ -1,4 +1,4 @@
-"""What is added to a checkpoint when transformers has saved its own files."""
+"""The manifest of a checkpoint, written after transformers' own files."""
 
 import os
 from collections.abc import Callable

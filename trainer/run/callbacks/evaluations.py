@@ -1,4 +1,4 @@
-"""What is evaluated beside every so many steps, what is written of it, and which checkpoint is kept as the best."""
+"""The evaluation at the last step, the files of every evaluation, and the best checkpoint."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ class EvaluationFiles(TrainerCallback):
     """Writes each evaluation's completions and numbers under ``folder``: see `EvaluationResult.write`.
 
     Args:
-        newest: returns the results of the newest evaluation, one a held-out set.
+        newest: returns the results of the newest evaluation, one per held-out set.
     """
 
     def __init__(self, folder: Path, newest: Callable[[], Sequence[EvaluationResult]]) -> None:

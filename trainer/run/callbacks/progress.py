@@ -20,9 +20,9 @@ _DOING = {
     "update": "trains on a rollout batch",
     "log": "logs",
 }
-"""Phase of a step → what a run that is in it does."""
+"""Phase of a step → what the run does in it."""
 SECONDS_BETWEEN_LINES = 10.0
-"""In a log file."""
+"""In a log file, where no bar moves."""
 
 
 class Progress(TrainerCallback):
@@ -32,7 +32,7 @@ class Progress(TrainerCallback):
 
     Args:
         accuracy: key of the metric that is shown as accuracy.
-        phase: what of a step is under way, see `evenkeel.trainer.step.phases.TIMED`; ``None`` = nothing of it.
+        phase: returns the current phase of a step, of `evenkeel.trainer.step.phases.TIMED`; ``None`` between steps.
     """
 
     def __init__(self, accuracy: str, phase: Callable[[], str | None]) -> None:

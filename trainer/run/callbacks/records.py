@@ -23,7 +23,7 @@ def named(logs: Mapping[str, float]) -> dict[str, float]:
 
 
 class MetricsFile(TrainerCallback):
-    """Appends every logged metric to ``metrics.jsonl``, one flushed line a log: what reports read, W&B or not.
+    """Appends every logged metric to ``metrics.jsonl``, one flushed line per log; reports read it.
 
     A line holds the keys of docs/metrics.md. On a resume, lines after the checkpoint's step are dropped,
     for those steps are trained again, and so is the line with which the interrupted part of the run ended: the file
@@ -51,7 +51,7 @@ class MetricsFile(TrainerCallback):
 
 
 class Rollouts(TrainerCallback):
-    """Has the trainer's rollout batches written under ``<run>/rollouts``.
+    """Writes the trainer's rollout batches to ``<run>/rollouts``.
 
     On a resume, batches after the checkpoint are dropped, for they are generated again: each is there once, and the
     files become those of a run without an interruption.
@@ -68,7 +68,7 @@ class Rollouts(TrainerCallback):
 
 
 class WandbRunConfig(TrainerCallback):
-    """Sends the resolved configuration to the W&B run that transformers has opened, beside TRL's arguments."""
+    """Sends the resolved configuration to the W&B run that transformers has opened, in addition to TRL's arguments."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config

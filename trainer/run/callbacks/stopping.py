@@ -1,4 +1,4 @@
-"""How a run stops when it is asked to."""
+"""Stopping a run on request."""
 
 import os
 import signal
@@ -22,12 +22,11 @@ class StopAtRolloutBoundary(TrainerCallback):
 
     A checkpoint is exact only between rollout batches: after one, or after the evaluation or the checkpoint that
     follows it. All ranks stop at the same step, whichever of them was asked. Under a launcher a second Ctrl-C never
-    arrives, and is not promised. Who cannot wait sends SIGKILL: the newest checkpoint with a manifest, which is written
-    last, is what counts then.
+    arrives. After SIGKILL the newest checkpoint with a manifest counts: the manifest is written last.
 
     Args:
         steps_per_block: optimizer steps for which one rollout batch is trained.
-        any_rank: whether the flag is up on any rank.
+        any_rank: returns whether its argument is true on any rank; a collective.
     """
 
     def __init__(self, steps_per_block: int, any_rank: Callable[[bool], bool]) -> None:

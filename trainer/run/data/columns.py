@@ -31,7 +31,7 @@ def column_of(table: Table, path: str, label: str) -> list[Any]:
 def prompts_of(table: Table, prompt: str, label: str) -> list[Any]:
     """The column ``prompt``, or the text ``prompt`` once for each row, with its values in place of each ``{column}``.
 
-    The items of a list stand on lines of their own, an empty value leaves nothing; ``{{`` stands for a brace.
+    The items of a list become lines, ``None`` becomes nothing; ``{{`` stands for a brace.
     """
     if "{" not in prompt:
         return column_of(table, prompt, label)
@@ -47,7 +47,7 @@ def prompts_of(table: Table, prompt: str, label: str) -> list[Any]:
 
 
 def references_of(table: Table, wanted: str | list[str] | dict[str, str], label: str) -> list[Any]:
-    """One column as it is, or several as a mapping a row."""
+    """One column as it is, or several as one mapping per row."""
     if isinstance(wanted, str):
         return column_of(table, wanted, label)
     paths = wanted if isinstance(wanted, dict) else {path: path for path in wanted}

@@ -1,4 +1,4 @@
-"""Prompts as conversations, lists of ``{role, content}``; of the forms in which data sets write them."""
+"""Prompts, in the forms of published data sets, as conversations: lists of ``{role, content}``."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ def conversations(prompts: list[Any], system_prompt: str | None, label: str, col
     """A text becomes one user message, as other forms become messages; ``system_prompt`` is put first.
 
     Args:
-        column: of ``label`` in which the prompts stand.
+        column: name of the prompt column, for messages.
 
     Raises:
         Refusal: prompts of a form that is not a conversation, that already carry a chat template, or have a system
@@ -46,7 +46,7 @@ def conversations(prompts: list[Any], system_prompt: str | None, label: str, col
 def as_messages(prompt: Any) -> Any:
     """A list of ``{role, content}``, made of a text, of one message, of ShareGPT's ``{from, value}`` or of text parts.
 
-    What none of these is comes back as it is, for `fault_of_prompt` to name.
+    Anything else is returned unchanged, for `fault_of_prompt` to name.
     """
     if isinstance(prompt, str):
         return prompt if not prompt.strip() or _spells_messages(prompt) else [{"role": "user", "content": prompt}]
@@ -71,9 +71,9 @@ def _is_text(part: Any) -> bool:
 
 
 def _spells_messages(text: str) -> bool:
-    """Whether a text spells messages in JSON, Python or as numpy prints them: the policy would be asked the brackets.
+    """A text spells messages in JSON, Python or as numpy prints them: the policy would read the brackets.
 
-    Looked for are the keys ``role`` and ``content``, or ShareGPT's ``from`` and ``value``, in text within brackets.
+    It is in brackets, and has the keys ``role`` and ``content``, or ShareGPT's ``from`` and ``value``.
     """
     text = text.strip()
     keys = [{*_KEY.findall(text)}] if text.startswith(("[", "{")) and text.endswith(("]", "}")) else []
@@ -81,7 +81,7 @@ def _spells_messages(text: str) -> bool:
 
 
 def fault_of_prompt(prompt: Any) -> str:
-    """What completes "the prompts of rows 1, 2 …", after `as_messages`; empty of messages that a template can write."""
+    """The predicate of "the prompts of rows 1, 2 …", after `as_messages`; empty if a template can render them."""
     if prompt is None or prompt in ([], {}) or (isinstance(prompt, str) and not prompt.strip()):
         return "are empty"
     if isinstance(prompt, str):

@@ -44,7 +44,7 @@ def table_of(source: Source, generators: Mapping[str, Generator], base_dir: Path
 
 
 def label_of(source: Source) -> str:
-    """What messages call a source."""
+    """The name of a source in messages."""
     if source.path is not None:
         return source.path
     name = source.generator["name"] if isinstance(source.generator, dict) else source.generator
@@ -106,7 +106,7 @@ def _stored(source: Source, base_dir: Path) -> Table:
 
 
 def _looks_local(path: str, base_dir: Path) -> bool:
-    """Whether a path that is not there is hardly a hub id, which is ``name`` or ``owner/name``."""
+    """A path that does not exist is hardly a hub id, which is ``name`` or ``owner/name``."""
     given = Path(path).expanduser()
     within = len(given.parts) > 1 and any((folder / given.parent).is_dir() for folder in (Path(), base_dir))
     return bool(given.suffix in _FORMATS or path.startswith((".", "/", "~")) or len(given.parts) > 2 or within)
@@ -133,10 +133,10 @@ def _reason(error: BaseException) -> str:
 
 @cache
 def use_offline_mode() -> bool:
-    """Take the hub's offline mode where it does not answer, asked once; returns whether it is taken.
+    """Switch to offline mode if the hub does not answer, asked once; returns whether it is on.
 
     huggingface_hub tries each file of an id again for some 25 seconds, whatever is set. Offline, a wrong id is refused
-    at once, and one in the cache loads. Nothing happens where the mode was chosen already.
+    at once, and one in the cache loads. Nothing is asked if the mode is on already.
     """
     import httpx
     from huggingface_hub import constants

@@ -1,4 +1,4 @@
-"""Whether what was exported answers as the policy in the run does."""
+"""Comparison of an exported policy with the policy in its run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ Answer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def greedy_answers(policy: Any, tokenizer: Any, system_prompt: str | None, generation: Any) -> list[Answer]:
-    """The most probable answers to `QUESTIONS`, asked as in the run; one at a time: padding must not enter."""
+    """The most probable answers to `QUESTIONS`, asked as in the run; one at a time, without padding."""
     from transformers import GenerationConfig
 
     greedy = GenerationConfig(

@@ -19,7 +19,7 @@ from evenkeel.trainer.run.record.files import MANIFEST, CheckpointRecord, read_r
 
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
 SAME_WEIGHTS_GAP = 1e-3
-"""Log-probabilities may differ by so much where no weight was rounded: merging an adapter reorders sums."""
+"""Largest difference of a log-probability if no weight was rounded: merging an adapter reorders sums."""
 _UNPUBLISHED = ("command", "git_diff", "environment", "packages")
 _PACKAGES = ("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "vllm", "datasets", "tokenizers")
 
@@ -37,7 +37,7 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
         base: where the base model of an adapter lies now.
 
     Raises:
-        Refusal: ``to`` exists, the weights cannot be put together, or what was written answers otherwise.
+        Refusal: ``to`` exists, the weights cannot be put together, or what was written answers differently.
     """
     from transformers import AutoModelForCausalLM
 
@@ -83,7 +83,7 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
 
 
 def generation_config(source: Source, policy: Any, tokenizer: Any) -> Any:
-    """How the policy is sampled: as in training, and with every token that ended a completion there.
+    """Sampling as in training, with every token that ended a completion there.
 
     Written out in full, as transformers' own defaults (``top_k: 50``) are not those of training.
     """
@@ -109,7 +109,7 @@ def generation_config(source: Source, policy: Any, tokenizer: Any) -> Any:
 
 
 def training_record(source: Source) -> dict[str, Any]:
-    """Of the run's manifest what may be published, with the checkpoint's step and the SHA-256 of its files."""
+    """The part of the run's manifest that may be published, with the checkpoint's step and the SHA-256 of its files."""
     kept: dict[str, Any] = {key: value for key, value in source.record.items() if key not in _UNPUBLISHED}
     packages: Mapping[str, str] = source.record.get("packages", {})
     manifest = source.checkpoint / MANIFEST

@@ -54,7 +54,7 @@ def model_card(source: Source, record: Mapping[str, Any], gap: float, dtype: str
     if config.model.lora is not None:
         how = f"a LoRA adapter of rank {config.model.lora.get('r', 8)}, merged into the weights"
         if config.model.quantization is not None:
-            how = f"{how} that it was trained on, which are those of 4 bits, dequantized"
+            how = f"{how} that it was trained on: the 4-bit weights, dequantized"
     card = ModelCard.from_template(
         data,
         template_path=str(TEMPLATE),

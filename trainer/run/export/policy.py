@@ -14,8 +14,8 @@ _WEIGHTS = (".safetensors", ".bin", "commit")
 def load_policy(source: Source, base: str | None = None) -> Any:
     """The policy in evaluation mode, in the precision that it was trained in.
 
-    Of an adapter the base model is the one that was trained on, dequantized where it was quantized: what QLoRA trains
-    is an adapter of the *quantized* weights, and merged into the original ones it is another policy.
+    An adapter's base model is the one that it was trained on, dequantized if it was quantized: QLoRA trains an adapter
+    of the *quantized* weights, and merged into the original ones it is another policy.
 
     Args:
         base: where the base model of an adapter lies now, if it has moved.

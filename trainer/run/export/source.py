@@ -1,4 +1,4 @@
-"""Which checkpoint of a run is exported."""
+"""The checkpoint of a run that is exported."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,7 +38,7 @@ class Source:
 
     @property
     def tokenizer(self) -> Any:
-        """The one that was trained with."""
+        """The tokenizer of the checkpoint."""
         from transformers import AutoTokenizer
 
         return AutoTokenizer.from_pretrained(self.checkpoint, trust_remote_code=self.config.model.trust_remote_code)
@@ -71,7 +71,7 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
     Args:
         folder: a run's directory, or one of its checkpoints.
         wanted: a step, `BEST`, or ``None`` for the newest good one.
-        trusts_code: the caller has read the model's own code. That the run's file trusts it is its author's word.
+        trusts_code: the caller trusts the model's own code; that the run's file does is not enough.
 
     Raises:
         Refusal: there is no such run or checkpoint, or its files have changed since they were saved.

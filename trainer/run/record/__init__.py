@@ -1,1 +1,1 @@
-"""A run's directory: each fact of it is written and read in one place."""
+"""The files in a run's directory, written and read in one place each."""

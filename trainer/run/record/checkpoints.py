@@ -39,7 +39,7 @@ def files_of(checkpoint: Path) -> list[str]:
 
 
 def fingerprints(checkpoint: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Name → size in bytes and SHA-256 of each file, which is on the disk, and not only in its cache, afterwards."""
+    """Name → size in bytes and SHA-256 of each file; flushes the file to the disk."""
     found = {}
     for name in names:
         with (checkpoint / name).open("rb") as file:
@@ -50,7 +50,7 @@ def fingerprints(checkpoint: Path, names: Iterable[str]) -> dict[str, dict[str, 
 
 
 def write_checkpoint_manifest(checkpoint: Path, files: Mapping[str, Mapping[str, Any]], world_size: int) -> None:
-    """Write ``manifest.json`` beside and move it into place: with it the checkpoint counts."""
+    """Write ``manifest.json`` atomically: it makes the checkpoint valid."""
     record = {"step": step_of(checkpoint), "world_size": world_size, "files": dict(sorted(files.items()))}
     write_json(checkpoint / MANIFEST, record)
 
@@ -58,8 +58,8 @@ def write_checkpoint_manifest(checkpoint: Path, files: Mapping[str, Mapping[str,
 def fault_of(checkpoint: Path) -> str:
     """What is wrong with ``checkpoint``; empty where its files are what was saved, and a run resumes from them exactly.
 
-    A run would resume in silence without what the manifest does not list: with an optimizer or strategies that have
-    seen nothing, or other random numbers.
+    Without a file that its manifest does not list, a run would resume silently with a new optimizer, new strategies or
+    other random numbers.
     """
     if not (checkpoint / MANIFEST).exists():
         return "it was not saved to the end (it has no manifest.json)"
@@ -83,7 +83,7 @@ def fault_of(checkpoint: Path) -> str:
 
 
 def _restored(record: Mapping[str, Any]) -> list[str]:
-    """Patterns of the files that a run resumes from, beside the weights; DeepSpeed keeps optimizer and schedule."""
+    """Patterns of the files that a run resumes from, besides the weights; DeepSpeed keeps optimizer and schedule."""
     world_size = record["world_size"]
     ranks = ["rng_state.pth"] if world_size == 1 else [f"rng_state_{rank}.pth" for rank in range(world_size)]
     engine = any(name.startswith("global_step") for name in record["files"])

@@ -29,7 +29,7 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 def fresh_directory(output_dir: str | Path) -> Path:
     """Make and return ``output_dir``, or the first of ``output_dir-2``, ``-3``, … that does not exist yet.
 
-    Nothing is overwritten, also where several runs start at once: a directory belongs to the run that made it.
+    Nothing is overwritten, even if several runs start at once: a directory belongs to the run that made it.
     """
     first = Path(output_dir)
     for number in itertools.count(1):
@@ -51,10 +51,10 @@ def directories_of(output_dir: str | Path) -> list[Path]:
 
 
 def owned(run: Path) -> FileLock:
-    """Take the lock of ``run``, until it is released, collected or its process ends, whatever ends that.
+    """Lock ``run`` until the lock is released or garbage-collected, or its process ends or is killed.
 
-    Children do not keep it. It holds between hosts where the file system supports ``flock``; where it does not, a
-    message says so, and the run continues without a lock.
+    Child processes do not keep it. It holds between hosts where the file system supports ``flock``; where it does not,
+    a message says so, and the run continues without a lock.
 
     Raises:
         Refusal: another process holds it.
@@ -76,7 +76,7 @@ def owned(run: Path) -> FileLock:
 
 
 def check_same_run(config: RunConfig, run: RunRecord, started: int, world_size: int) -> None:
-    """Refuse to continue ``run``, which ``started`` processes began, where that would train something else."""
+    """Refuse to continue ``run``, begun by ``started`` processes, if that would train something else."""
     if started != world_size:
         what = f"{run.path} was trained on {started} processes and would be resumed on {world_size}. Start {started}."
         raise Refusal(what, code="resume")

@@ -1,6 +1,6 @@
 """The files of a run: their names, what they hold, and how they are read and written.
 
-A file may have been emptied, cut short or edited. It is then refused by its name: nothing is guessed of what it held.
+A file that was emptied, cut short or edited is refused by name; its content is not guessed.
 """
 
 import json
@@ -27,7 +27,7 @@ SECONDS = "seconds.json"
 WANDB_RUN_ID = "wandb_run_id.txt"
 """A run's name at W&B."""
 EVALUATIONS = "evaluations"
-"""Folder of a folder for each held-out set."""
+"""Folder with a folder for each held-out set."""
 ROLLOUTS = "rollouts"
 """Folder of `evenkeel.trainer.run.record.rollouts`."""
 TRAINER_STATE = "trainer_state.json"
@@ -39,7 +39,7 @@ AS_WRITTEN = "Bring it back as it was written."
 """What to do with a damaged file."""
 
 OPEN = ConfigDict(extra="allow", strict=True)
-"""Of a kind of file: it may hold more, and each type is exact."""
+"""Of a record: further keys are allowed, types are exact."""
 
 
 class DamagedFileError(Refusal):
@@ -75,7 +75,7 @@ class SecondsRecord(TypedDict):
 
 @with_config(OPEN)
 class EvaluationRecord(TypedDict):
-    """``evaluations/<dataset>/step-<n>.json``; beside these keys metrics with their intervals."""
+    """``evaluations/<dataset>/step-<n>.json``; besides these keys, metrics with their intervals."""
 
     n_items: int
     k: int
@@ -84,7 +84,7 @@ class EvaluationRecord(TypedDict):
 
 
 def file_fault(path: Path, most_bytes: float) -> str | None:
-    """Why a file is not read: a pipe or a device may never end; ``None`` also where there is none, or a folder."""
+    """Why a file is not read: too large, or a pipe or device, which may never end; ``None``: no fault, or no file."""
     try:
         if path.is_file():
             size = path.stat().st_size
@@ -96,7 +96,7 @@ def file_fault(path: Path, most_bytes: float) -> str | None:
 
 
 def files_fault(path: Path) -> str | None:
-    """The first `file_fault`, after the file's name, of a file of any size, or of a folder and the folders in it."""
+    """The first `file_fault` but for size, after the file's name: of a file, or in a folder, two levels deep."""
     for file in [path, *path.glob("*"), *path.glob("*/*")]:
         if fault := file_fault(file, math.inf):
             return f"{file} {fault}"
@@ -134,7 +134,7 @@ def read_record(path: Path, kind: Any, instead: str = AS_WRITTEN) -> dict[str, A
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a file that is never half there, also where several processes write it; its folder is made if missing."""
+    """Write a file atomically, even if several processes write it; its folder is made if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -149,7 +149,7 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
-    """The pyarrow table in a file; of ``columns`` alone, as far as they are there.
+    """The pyarrow table in a file; only those of ``columns`` that it has.
 
     Raises:
         DamagedFileError: it is not a parquet file, or not a complete one.

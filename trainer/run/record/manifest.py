@@ -1,4 +1,4 @@
-"""What a run was made of: command, code, versions, data, model and machine; and what of it is different now."""
+"""What a run was made of: command, code, versions, data, model and machine; and what has changed since."""
 
 import hashlib
 import json
@@ -23,12 +23,12 @@ ROOT = Path(__file__).parents[3]
 ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO", "EVENKEEL_OFF")
 """Variables that change the order of sums, and with it the last digits of every number."""
 START = ("data_fingerprints", "model_files", "own_code")
-"""What a run starts from, by content."""
+"""Keys of `starting_point`."""
 DECIDES = (
     *("git_revision", "git_diff", "python", "packages", "world_size", *START),
     *("branch", "environment", "machine", "choices"),
 )
-"""What decides whether the same configuration gives the same numbers again."""
+"""Keys that decide whether the same configuration gives the same numbers again."""
 
 _INSTALLED = tuple(
     f"{Path(sysconfig.get_path(name)).resolve()}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -40,7 +40,7 @@ _WHOLE_BYTES = 64 << 20
 
 
 def starting_point(config: RunConfig, fingerprints: Mapping[str, str]) -> dict[str, Any]:
-    """What a run starts from, by content. Its parts are built already: their modules are imported.
+    """Hashes of what a run starts from. Its parts must have been built, so that their modules are imported.
 
     Args:
         fingerprints: of the rows, by part.
@@ -81,7 +81,7 @@ def read_manifest(run: Path) -> dict[str, Any]:
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """A line for each thing that decides a run's numbers and is not what it was: ``packages.torch: 2.12 → 2.13``.
 
-    Compared is what both records hold. A module that only one of them imported is no difference: what imports it is.
+    Only keys in both records are compared, and only modules that both imported: a new import changes another file.
     """
     known = [key for key in DECIDES if key in before and key in now]
     if not (before.get("model_files") and now.get("model_files")):  # the commit of a hub id is not always known
@@ -112,7 +112,7 @@ def record_changes(run: Path, checkpoint: Path, start: Mapping[str, Any], change
 
 
 def record_choices(run: Path, choices: Mapping[str, bool]) -> list[str]:
-    """Write `Experiment.choices` into a run's record when it begins; of a resumed one, a line for each other choice."""
+    """Record `Experiment.choices` when a run begins; when it resumes, return a line for each changed choice."""
     record = read_manifest(run)
     if "choices" not in record:
         write_json(run / MANIFEST, {**record, "choices": dict(choices)})
@@ -145,7 +145,7 @@ def data_fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def content_hash(file: Path) -> str:
-    """SHA-256 of a file; beyond 64 MiB of its size and 64 blocks of 1 MiB, evenly spread: training moves all."""
+    """SHA-256 of a file; above 64 MiB, of its size and 64 evenly spaced blocks of 1 MiB: training changes all."""
     size = file.stat().st_size
     digest = hashlib.sha256(f"{size}\n".encode())
     with file.open("rb") as content:
@@ -159,9 +159,9 @@ def content_hash(file: Path) -> str:
 
 
 def model_files(name_or_path: str, revision: str | None) -> dict[str, str]:
-    """File → hash of all that a model's folder says: weights, configuration, tokenizer, template, code of its own.
+    """File → hash, of the files of a model's folder: weights, configuration, tokenizer, template, code of its own.
 
-    Of a hub id its commit; empty where that is not known, as without a copy in the cache.
+    For a hub id, its commit; empty if that is unknown, as without a copy in the cache.
     """
     folder = Path(name_or_path)
     if folder.is_dir():
@@ -179,7 +179,7 @@ def model_files(name_or_path: str, revision: str | None) -> dict[str, str]:
 def own_code() -> dict[str, str]:
     """Module → hash of its file, of every imported module that is not Python's, not installed and not ours.
 
-    Not seen are modules that a part imports later, and files that it reads.
+    Modules that a part imports later, and files that it reads, are missed.
     """
     named = {name: getattr(module, "__dict__", {}).get("__file__") for name, module in [*sys.modules.items()]}
     files = {name: _resolved(file) for name, file in sorted(named.items()) if isinstance(file, str)}
@@ -198,7 +198,7 @@ def _resolved(file: str) -> Path:
 
 
 def _is_installed(file: Path) -> bool:
-    """Whether a file is Python's or a package's, of this virtual environment or of one below it."""
+    """A file is Python's or a package's, of this virtual environment or of one below it."""
     return str(file).startswith(_INSTALLED) or not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
 
 

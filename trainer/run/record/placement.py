@@ -54,7 +54,7 @@ def place(
 
     Args:
         resume: ``None`` starts a run; else `AUTO`, `NEWEST` or the directory of a run.
-        start: its `starting_point`; rank 0's counts.
+        start: its `starting_point`; rank 0's is used.
         accept_changes: resume although rows, model or the code of own parts are not what the run was started from.
 
     Raises:
@@ -98,7 +98,7 @@ def _chosen(
     config: RunConfig, args: Any, resume: str | None, start: Mapping[str, Any], accept_changes: bool
 ) -> Placement:
     named = resume not in (None, AUTO, NEWEST)
-    # of --resume=~/x a shell expands nothing
+    # a shell does not expand --resume=~/x
     runs = [Path(resume or "").expanduser()] if named else directories_of(config.output_dir)
     run = runs[-1] if runs and runs[-1].is_dir() else None
     if resume is None or (run is None and resume == AUTO):

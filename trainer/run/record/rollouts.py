@@ -34,7 +34,7 @@ _TYPES = {
     "old_logps": "list of float",
     "entropies": "list of float",
 }
-"""Column that every file holds → its type. Beside these ``rewards/<function>`` are float, and all others
+"""Column that every file holds → its type. Besides these ``rewards/<function>`` are float, and all others
 (``<function>/answer``, ``/reason``) text."""
 
 
@@ -44,7 +44,7 @@ def rollout_file(folder: Path, number: int, rank: int) -> Path:
 
 
 def begin_rollouts(folder: Path, number: int, rank: int) -> None:
-    """Make ``folder`` ready for batch ``number``: what an interrupted attempt wrote from it on is deleted."""
+    """Prepare ``folder`` for batch ``number``: delete what this rank wrote of that batch and later ones."""
     folder.mkdir(parents=True, exist_ok=True)
     for written, by, path in written_files(folder):
         if by == rank and written >= number:
@@ -58,12 +58,12 @@ def written_files(folder: Path) -> Iterator[tuple[int, int, Path]]:
 
 
 def write_rollouts(path: Path, columns: Columns) -> None:
-    """One parquet file with one row group; it is there whole or not at all."""
+    """Write one parquet file with one row group, atomically."""
     import pyarrow
     from pyarrow import parquet
 
     def storable(value: Any) -> Any:
-        """A text with lone surrogates, which JSON data may hold and UTF-8 may not, has escapes in their place."""
+        """Replace lone surrogates, which JSON data may hold and UTF-8 may not, by escapes."""
         return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
     arrays = {name: pyarrow.array([*map(storable, values)], type=_type_of(name)) for name, values in columns.items()}
@@ -119,8 +119,8 @@ class RecordedRollouts:
         """A pyarrow table for each rollout batch, in order: the rows of all ranks, by ``row``.
 
         Args:
-            columns: the only ones that are read, as far as they are there.
-            numbers: the only batches.
+            columns: read only these, where they exist; ``None`` = all.
+            numbers: only these batches; ``None`` = all.
         """
         import pyarrow
 

@@ -1,4 +1,4 @@
-"""The one reader of a run's directory: each part is read when it is first asked for, once, and kept."""
+"""The reader of a run's directory: each part is read once, when it is first used."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How long a run took, over all its parts: also one that was killed, up to a few seconds before."""
+"""The duration of a run over all its parts; of a killed part a few seconds may be missing."""
 
 import contextlib
 import threading
@@ -11,7 +11,7 @@ from evenkeel.trainer.run.record.files import SECONDS, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 SECONDS_BETWEEN_WRITES = 5.0
-"""What is lost at most of a part that is killed."""
+"""At most this is missing of a killed part."""
 
 
 class RunTime:
