@@ -75,7 +75,7 @@ MUTANTS: dict[str, Mutant] = {
         "evenkeel.trainer.step.metrics:_add_contributions", ", device=groups.device)", ")", "default"
     ),
     "weights of rewards, refusal": Mutant(
-        "evenkeel.trainer.step.advantages:Judging.refuse_unusable",
+        "evenkeel.trainer.step.advantages:Rewards.refuse_unusable",
         "self.weights.to(rewards_per_function.device)",
         "self.weights",
         "default",

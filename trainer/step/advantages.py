@@ -19,30 +19,31 @@ from evenkeel.trainer.step.rollout import Rollout, group_labels, verdicts
 from evenkeel.trainer.step.setup import Setup
 
 
-class Judging:
-    """Keeps what reward functions said of a rollout batch.
+class Rewards:
+    """The newest rollout batch's rewards, kept from `_calculate_rewards` until its advantages are computed.
 
     Attributes:
-        rewards_per_function: (N, F) of all ranks, of the newest rollout batch.
-        columns: what this rank's reward functions logged of it, name → one value a row.
+        per_function: (N, F) of all ranks.
+        columns: columns that this rank's reward functions logged: name → one value a row.
     """
 
-    rewards_per_function: Tensor
+    per_function: Tensor
     columns: dict[str, list[Any]]
 
     def __init__(self, setup: Setup) -> None:
         self.names, self.weights, self.ranks = setup.reward_names, setup.reward_weights, setup.ranks
 
     def keep(self, rewards_per_function: Tensor, logged: Mapping[str, list[Any]]) -> None:
-        """Keep the rewards (N, F) of all ranks and what was logged of this rank's rows, the newest of ``logged``."""
+        """Keep the rewards (N, F) of all ranks and, for this rank's rows, the last values of each ``logged`` column."""
         rows = len(rewards_per_function) // self.ranks.count
         self.columns = {name: values[-rows:] for name, values in logged.items() if len(values) >= rows}
-        self.rewards_per_function = rewards_per_function
+        self.per_function = rewards_per_function
 
     def refuse_unusable(self, rewards_per_function: Tensor) -> None:
-        """
+        """Check the rewards (N, F).
+
         Raises:
-            ValueError: a reward is infinite, or too large to be summed: squares would overflow float32.
+            ValueError: a reward is infinite, or so large that squares would overflow float32.
         """
         weighted = rewards_per_function * self.weights.to(rewards_per_function.device)
         too_large = (rewards_per_function.abs() > LARGEST_SCORE) | (weighted.abs() > LARGEST_SCORE)
@@ -65,7 +66,7 @@ class Advantages:
         self.turn_columns = setup.settings.loaded.turn_columns
 
     def signals(self, rollout: Rollout) -> Signals:
-        """What the estimator may name, of all ranks' completions; gathered over the ranks when it asks."""
+        """The signals of an estimator, of all ranks' completions; each is gathered at its first lookup."""
         ranks, batch, columns = self.ranks, rollout.batch, rollout.columns
         mask = ranks.gathered_tokens(rollout.mask, 0)
         others = {name: values for name, values in columns.items() if name not in SIGNALS[ADVANTAGE]}
@@ -112,7 +113,7 @@ class Advantages:
         return rollout_metrics(signals["rewards"], advantages, signals)
 
     def write_labels(self, rollout: Rollout, signals: Signals) -> Tensor:
-        """Give each row of the batch its `group_labels`; returned are the shared prefixes of all ranks' rows (N,)."""
+        """Add its `group_labels` to each row of the batch; returns the shared prefixes (N,) of all ranks' rows."""
         seed, number = self.args.seed, rollout.position.rollout
         labels = group_labels(signals, self.strategies.advantage, seed=seed, rollout_number=number)
         ids = rollout.batch["completion_ids"]
@@ -120,7 +121,7 @@ class Advantages:
         return labels["shared_prefix"]
 
     def _check_columns(self, signals: Signals) -> None:
-        """Refuse an estimator that asks for what no reward function logged."""
+        """Refuse an estimator that asks for a column that no reward function logged."""
         estimator = self.strategies.advantage
         assert estimator is not None
         logged = ("correct", *TURN_COLUMNS)
@@ -135,7 +136,7 @@ class Advantages:
                 )
 
     def _gathered_verdicts(self, columns: dict[str, list[Any]], rows: int) -> Tensor | None:
-        """`verdicts` of all ranks (N,), ``None`` where one of them has none; every rank makes the same call."""
+        """`verdicts` of all ranks (N,), ``None`` if any rank has none; a collective."""
         local = verdicts(columns, noisy=True)
         values = torch.full((rows,), torch.nan) if local is None else local
         flagged = torch.cat([torch.tensor([float(local is not None)]), values]).to(self.ranks.device)
@@ -155,7 +156,7 @@ class Advantages:
         return self.ranks.gathered(numbers.to(self.ranks.device))
 
     def _of_turns(self, rollout: Rollout, name: str) -> Tensor | None:
-        """A column of `TURN_COLUMNS` of all ranks (N, K); ``None`` where one of them has none."""
+        """A column of `TURN_COLUMNS` of all ranks (N, K); ``None`` if any rank has none."""
         lists, fault = rollout.columns.get(name), ""
         if lists is None and name in self.turn_columns:
             lists = [None] * len(rollout.mask)
@@ -171,7 +172,7 @@ class Advantages:
         return self.ranks.gathered_tokens(local.to(self.ranks.device), -1 if name == "state_keys" else torch.nan)
 
     def _sequence_weights(self, rollout: Rollout, mask: Tensor) -> Tensor | None:
-        """What the configured loss multiplies each trajectory by (N,); ``None`` where it is not known beforehand."""
+        """Weight (N,) of each trajectory in the configured loss; ``None`` where it is unknown before the loss."""
         if self.args.loss_type not in PER_SEQUENCE_MEAN | ONE_DENOMINATOR:
             return None
         ratio = None

@@ -31,7 +31,7 @@ _NOISE = "rounding/log_prob/mean_abs"
 
 
 class DeferredChecks:
-    """Collects what `trainer.algorithms.results` suspects; `raise_first` waits for the device once for all of it."""
+    """Collects the checks of `trainer.algorithms.results`, so that `raise_first` waits for the device once for all."""
 
     def __init__(self) -> None:
         self._suspicions: list[tuple[Tensor, Callable[[], PartError]]] = []
@@ -41,7 +41,7 @@ class DeferredChecks:
         self._suspicions.append((bad.any(), error))
 
     def raise_first(self) -> None:
-        """Raise the first error that was suspected with reason since the last call."""
+        """Raise the error of the first check that failed since the last call."""
         suspicions, self._suspicions = self._suspicions, []
         if not suspicions:
             return
@@ -51,7 +51,7 @@ class DeferredChecks:
 
 
 class Loss:
-    """What the strategies make of each micro-batch's loss, and what is measured of it.
+    """Applies the strategies to TRL's loss of each micro-batch, and measures it.
 
     **π_old and rounding.** Half precision gives the same token another log-probability in the pass that scores π_old
     than in the one that trains. So where a strategy reads π_old through a ratio, the rows that are trained before the
@@ -79,17 +79,17 @@ class Loss:
             strategies.ask_for(signal, kind)
             for signal, kind in (("log_ratio", COEFFICIENT), ("old_logps", COEFFICIENT), ("old_logps", TOKEN_WEIGHT))
         )
-        self._old_logps: Tensor | None = None  # of this rank's rollout batch; of its last row, padding, 0
+        self._old_logps: Tensor | None = None  # of this rank's rollout batch, and a last row of 0 for padding
 
     def begin_training(self) -> None:
-        """Forget what was suspected in an optimizer step that was not finished."""
+        """Drop the checks of an optimizer step that was not finished."""
         self._checks = DeferredChecks()
 
     def start_rollout(self, batch: Batch, shared_prefixes: Tensor, step: int) -> None:
-        """Start on a rollout ``batch`` generated after ``step`` optimizer steps; its rows may be numbered in it.
+        """Start on a rollout ``batch`` generated after ``step`` optimizer steps; may add ``rollout_row`` to it.
 
         Args:
-            shared_prefixes: (N,) how many tokens the group of each row of all ranks begins with alike.
+            shared_prefixes: (N,) tokens of the prefix that the group of each row of all ranks shares.
         """
         self._generated_after, self._old_logps = step, None
         if self._reads_ratio and (scored := batch.get("old_per_token_logps")) is not None:
@@ -100,7 +100,7 @@ class Loss:
 
     @contextmanager
     def of(self, microbatch: Batch, position: Position) -> Iterator[Batch]:
-        """Inside, TRL computes the loss of the batch returned: a copy, for the buffered one serves later passes too."""
+        """Inside, TRL computes the loss of the yielded copy of ``microbatch``; later passes use the original."""
         batch = dict(microbatch)
         if self.schedule.num_passes > 1:
             self._select_pass(batch, self.schedule.pass_index(position.microbatches))
@@ -134,11 +134,11 @@ class Loss:
         self.shared_prefixes.watch(logps, batch["groups"], batch["shared_prefix"])
 
     def finish(self, loss: Tensor, batch: Batch, metrics: dict[str, list[float]], *, is_last: bool) -> Tensor:
-        """TRL's loss as it is to be trained, with TRL's metrics of the micro-batch corrected.
+        """The loss to train on, made of TRL's; corrects TRL's metrics of the micro-batch.
 
         Args:
-            is_last: of the optimizer step, after which what strategies returned is checked: before the backward pass,
-                in which DeepSpeed makes the optimizer's step.
+            is_last: whether the micro-batch is the last of its optimizer step. Results of strategies are then checked,
+                before the backward pass, in which DeepSpeed makes the optimizer step.
 
         Raises:
             PartError: a token weight or coefficient broke its contract in this optimizer step.
@@ -146,7 +146,7 @@ class Loss:
         if is_last:
             self._checks.raise_first()
         if self.strategies.coefficient is not None:
-            metrics.pop("cispo_clip_ratio", None)  # of a cap that has been undone
+            metrics.pop("cispo_clip_ratio", None)  # TRL's cap has been divided out
         if "loss_scale" not in batch:  # TRL's own micro-batch
             return loss
         by_sequence = self.args.importance_sampling_level == "sequence" and batch["advantages"].dim() == 1
@@ -154,7 +154,7 @@ class Loss:
         return loss * batch["loss_scale"]
 
     def apart(self) -> AbstractContextManager[None]:
-        """Inside, losses are computed for comparison only: what is measured of them is discarded."""
+        """Inside, losses are computed for comparison only: their measurements are discarded."""
         kept = None if self._old_logps is None else self._old_logps.clone()
         return temporarily(self, {"means": Means(), "shared_prefixes": SharedPrefixMeter(), "_old_logps": kept})
 
@@ -173,10 +173,10 @@ class Loss:
 
     @torch.no_grad()
     def _token_advantages(self, batch: Batch, mask: Tensor, position: Position) -> Tensor:
-        """``A·w·keep``, and what makes TRL's ``cispo`` apply a coefficient; (B,) or (B, T).
+        """``A·w·keep``, times ``c / min(ρ, ε_high)`` where there is a coefficient c; (B,) or (B, T).
 
-        A coefficient c is to take the place of TRL's ``min(ρ, ε_high)``, which it multiplies advantages by: they are
-        divided by it. Where ρ underflows (log ρ < −87) the token has no gradient.
+        TRL's ``cispo`` multiplies advantages by ``min(ρ, ε_high)``, so c takes its place. Where ρ underflows
+        (log ρ < −87) the token has no gradient.
         """
         logps = batch["logps"]
         signals = token_signals(
@@ -212,7 +212,7 @@ class Loss:
 
     @torch.no_grad()
     def _write_ratio(self, batch: Batch, logps: Tensor) -> None:
-        """TRL's correction of vLLM's samples, with metrics that TRL would have logged."""
+        """Write TRL's importance ratio for vLLM's samples into the batch, and add the metrics that TRL would log."""
         mask, engine_logps = loss_mask(batch), batch["sampling_per_token_logps"]
         ratio = engine_ratio(
             logps,

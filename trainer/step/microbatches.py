@@ -59,9 +59,9 @@ _NARROWEST = 2  # TRL takes a tensor of one column for one number a row
 class Microbatches:
     """The micro-batch of each forward pass.
 
-    The gradient of a planned optimizer step is computed by both cuts first: of the first with a gradient, and of those
-    at a quarter, half and three quarters of the run and the last, for a part may begin late. Where the cuts differ by
-    more than rounding, this and all later steps are TRL's, also when the run is resumed, with a warning.
+    In some optimizer steps the gradient is first computed with both cuts: in the first step with a gradient, and at a
+    quarter, half, three quarters and the end of the run, since a strategy may start late. Where they differ by more
+    than rounding, this and all later steps use TRL's cut, also after a resume, with a warning.
 
     Attributes:
         planner: the cut in force; ``None`` = TRL's.
@@ -97,7 +97,7 @@ class Microbatches:
         self._rollout = rollout
 
     def regrouped(self, trls: list[Batch], position: Position) -> list[Batch]:
-        """``trls``, TRL's cut of the rollout batch, or another one: groups whole, or rows by number over all ranks."""
+        """``trls``, TRL's cut of the rollout batch, cut again where groups stay whole or steps span all ranks."""
         rollout, self._rollout = self._rollout, None
         keeps_groups, steps = self.strategies.keep_groups != "off", self.args.steps_per_generation
         if rollout is None or not (keeps_groups or self.over_all_ranks):
@@ -116,7 +116,7 @@ class Microbatches:
         position: Position,
         compare: Compare,
     ) -> Batch:
-        """What the next forward pass trains on: of the rollout batch's ``buffered`` micro-batches, or planned."""
+        """The micro-batch of the next forward pass: one of ``buffered``, the rollout batch's, or a planned one."""
         place = self.schedule.place(position.microbatches)
         if self.planner is None:
             return buffered[place]
@@ -139,8 +139,8 @@ class Microbatches:
     ) -> bool:
         """Whether both cuts give the same gradient on every rank.
 
-        Not compared where no row of any rank has an advantage: under a KL term an unmoved policy's gradient is then
-        rounding alone, of which every cut has another.
+        Not compared where no row of any rank has an advantage: under a KL term the gradient of a policy that has not
+        moved is then rounding alone, which differs between cuts.
         """
         if not self.ranks.any(bool(torch.stack([batch["advantages"].any() for batch in originals]).any())):
             return True
@@ -159,8 +159,8 @@ class Microbatches:
 
 
 class Lengths(NamedTuple):
-    """Of rows (B,): tokens of their prompts, and of their completions as far as they are needed (0 = left out); and
-    numbers, the same for rows that may share their prompt."""
+    """Lengths (B,) of rows: tokens of the prompt; tokens of the completion that are needed (0 = row left out); and a
+    number that is the same for rows that may share their prompt."""
 
     prompts: Tensor
     completions: Tensor
@@ -188,12 +188,11 @@ class PlannedCut:
         """Under a KL term a row with advantage 0 has a gradient."""
 
     def cut(self, microbatches: Sequence[Batch], pass_index: int) -> list[Batch]:
-        """As many micro-batches as given with the gradient of the given; where some are padding alone, the first.
+        """As many micro-batches as given, with the same accumulated gradient; those of padding alone come first.
 
-        Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by, and may hold ``row_scale``
-        (B,), what its advantages are; ``all_tokens`` and ``all_rows``, whose sums over the micro-batches are those of
-        all rows; with several passes ``keep``, the tokens of this one; where its rows share their prompts ``packing``.
-        A collective.
+        Added to TRL's entries: ``loss_scale``, a factor of the loss; ``row_scale`` (B,), for bnpo, a factor of the
+        advantages; ``all_tokens`` and ``all_rows``, whose sums over the micro-batches are those of all rows; ``keep``,
+        with several passes, the tokens of this one; ``packing`` where rows share their prompts. A collective.
         """
         rows_each = len(microbatches[0]["completion_ids"])
         whole = joined(microbatches)
@@ -220,14 +219,14 @@ class PlannedCut:
         batch_size: int | None = None,
         **keywords: Any,
     ) -> tuple[Tensor | None, Tensor | None, None]:
-        """What ``score`` gives for all rows without a gradient, from passes no wider than their rows. A collective."""
+        """Results of ``score`` for all rows, no gradient, from passes no wider than their rows. A collective."""
         prompt_mask, mask = attention_mask[:, :-width], attention_mask[:, -width:]
         lengths = self._lengths(input_ids[:, :-width], prompt_mask, last_counted(mask).clamp(min=1))
         rows_each = min(batch_size or len(mask), len(mask))
         units, lengths = self._plan(lengths, -(-len(mask) // rows_each), rows_each, 1)
         results: list[Tensor | None] = [None, None]
         for rows in units:
-            if rows[0] < 0:  # fewer forward passes are enough, on every rank
+            if rows[0] < 0:  # padding alone, on every rank: no pass
                 continue
             chosen, given = lengths.of(torch.tensor(rows)), torch.tensor(rows, device=mask.device)
             before, after = self._width(chosen.prompts, prompt_mask), self._width(chosen.completions, mask)
@@ -243,7 +242,7 @@ class PlannedCut:
         return results[0], results[1], None
 
     def _needed(self, whole: Batch, mask: Tensor) -> Tensor:
-        """(B,) tokens of each row's completion as far as they are needed; 0 = leave the row out."""
+        """(B,) tokens that are needed of each row's completion; 0 = leave the row out."""
         counted = mask.bool()
         needed = counted
         if self.leaves_out:
@@ -264,7 +263,7 @@ class PlannedCut:
         return Lengths(prompts, completions, prompt_numbers(prompt_ids, prompt_mask))
 
     def _packing(self, rows: Lengths, before: int, after: int, device: torch.device) -> Packing | None:
-        """How rows lie that share their prompts; ``None`` where that does not pay."""
+        """Packing of rows that share prompts; ``None`` where that does not pay."""
         if self.attention_length is None:
             return None
         packed = packing(rows.numbers, rows.prompts, rows.completions, before, after)
@@ -273,9 +272,8 @@ class PlannedCut:
         return packed.to(device) if pays(shared, unshared) else None
 
     def _plan(self, rows: Lengths, most: int, rows_each: int, size: int) -> tuple[list[list[int]], Lengths]:
-        """Rows of each micro-batch of this rank, units of ``size`` rows; row r that is padding there is −1 − r.
-
-        And their lengths on the CPU: one wait, not one a micro-batch.
+        """Rows of each micro-batch of this rank, in units of ``size`` rows (−1 − r: row r used as padding), and the
+        lengths of all rows on the CPU: the host waits once, not for each micro-batch.
         """
         columns = [lengths.view(-1, size).amax(1) for lengths in (rows.prompts, rows.completions)]
         if self.attention_length is not None:
@@ -315,7 +313,7 @@ class PlannedCut:
             elif isinstance(value, Tensor) and value.shape[1:] == whole["completion_mask"].shape[1:]:  # one a token
                 batch[name] = value[:, :after]
         if not padding.all():
-            own = own._replace(completions=own.completions.masked_fill(padding, 0))  # nothing beside others' tokens
+            own = own._replace(completions=own.completions.masked_fill(padding, 0))  # takes no place in a sequence
             if (packed := self._packing(own, before, after, chosen.device)) is not None:
                 batch["packing"] = packed
                 within = torch.arange(after) < own.completions[:, None]
@@ -328,14 +326,14 @@ class PlannedCut:
         return batch
 
     def _width(self, lengths: Tensor, padded: Tensor) -> int:
-        """The longest, at least two and as TRL rounds it, never more than there is."""
+        """The longest, at least two, rounded up as TRL does, never wider than ``padded``."""
         multiple = self.args.pad_to_multiple_of or 1
         longest = max(int(lengths.max()), _NARROWEST)
         return min(-(-longest // multiple) * multiple, padded.shape[1])
 
 
 def comparisons_due(verify_steps: int, step: int, max_steps: int) -> int:
-    """How many optimizer steps are to be compared up to ``step``, that one included: a function of the step alone."""
+    """Optimizer steps that should have been compared up to and including ``step``."""
     later = {max_steps // 4, max_steps // 2, 3 * max_steps // 4, max_steps - 1} if verify_steps > 0 else set()
     return verify_steps + sum(0 < each <= step for each in later)
 
@@ -350,8 +348,8 @@ def microbatches_over_all_ranks(
 ) -> list[Batch]:
     """This rank's rollout batch cut so that each optimizer step trains the same rows on any number of ranks.
 
-    Rows, or groups of ``unit`` rows that stay together, are numbered over all ranks. Of each ``updates`` neighbors
-    every optimizer step gets one, drawn by ``seed`` and the neighbors' place alone; they lie on one rank.
+    Rows, or groups of ``unit`` rows that stay together, are numbered over all ranks. Of each ``updates`` neighbors,
+    which are on one rank, every optimizer step gets one, drawn from ``seed`` and the neighbors' place alone.
 
     Args:
         updates: optimizer steps for which the batch is trained; they divide this rank's number of units.
@@ -383,12 +381,12 @@ def chosen_rows(batch: Batch, rows: Tensor) -> Batch:
 
 
 def _rows_of(unit: int, size: int) -> range:
-    """The rows of a unit; of one that stands as padding, written as −1 − row too."""
+    """The rows of a unit; of a unit used as padding (−1 − unit) each is −1 − row."""
     return range(unit * size, (unit + 1) * size) if unit >= 0 else range(-1 - (-1 - unit) * size, unit * size - 1, -1)
 
 
 def last_counted(mask: Tensor) -> Tensor:
-    """(B,): tokens up to the last one that ``mask`` (B, T) counts, that one included; 0 where it counts none."""
+    """(B,) tokens up to and including the last one that ``mask`` (B, T) counts; 0 where it counts none."""
     position = torch.arange(1, mask.shape[1] + 1, device=mask.device)
     return (position * mask.bool()).amax(1)
 
@@ -422,8 +420,8 @@ _ELEMENTS = 2**24
 def compared_gradients(
     loss_of: Callable[[Batch], Tensor], trainer: Any, first: Sequence[Batch], second: Sequence[Batch]
 ) -> tuple[Tensor, Tensor, float]:
-    """The gradients of this rank by both cuts, and their size: the sum of the norms of the first cut's micro-batches,
-    which float noise is a share of. All ranks must ask.
+    """This rank's gradients with both cuts, and their size: the sum of the first cut's gradient norms, to which float
+    noise is proportional. A collective.
     """
     model: nn.Module = trainer.model
     trainable = sorted((each for each in model.parameters() if each.requires_grad), key=Tensor.numel)
@@ -457,7 +455,7 @@ def _gradient(
 def _leaving_no_trace(
     model: nn.Module, strategies: Strategies, metrics: dict[str, Any], device: torch.device
 ) -> Iterator[None]:
-    """Without dropout; ``metrics["train"]``, random streams and strategies' states are afterwards as before."""
+    """Inside, no dropout; ``metrics["train"]``, random streams and strategies' states are restored on exit."""
     stateful: list[Any] = [part.function for part in strategies.all if part.has_state]
     states = [deepcopy(function.state_dict()) for function in stateful]  # it may hand out what it writes into
     dropping = [module for module in model.modules() if module.training and drops(module)]

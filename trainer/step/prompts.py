@@ -19,17 +19,17 @@ from evenkeel.trainer.step.metrics import AREA, completion_lengths
 from evenkeel.trainer.step.setup import Position, Row, Setup
 
 _LIKELY_ALIVE = 0.25
-"""A round asks for at most four times as many prompts as miss."""
+"""Lower bound of the assumed share of live groups: a round asks for at most four times the missing prompts."""
 
 
 class Generations(NamedTuple):
-    """What was generated for some rows of this rank, and scored.
+    """Completions of some rows of this rank, with their rewards.
 
     Attributes:
-        prompts: as they were given to TRL's ``_generate``, with what environments have added.
-        generated: what it returned.
+        prompts: as passed to TRL's ``_generate``, with text that environments added.
+        generated: its result.
         rewards: (N, F) of all ranks.
-        columns: what this rank's reward functions logged, name → one value a row.
+        columns: columns that this rank's reward functions logged: name → one value a row.
     """
 
     prompts: list[Any]
@@ -39,12 +39,12 @@ class Generations(NamedTuple):
 
 
 Answer = Callable[[list[Row]], Generations]
-"""Generates and judges completions of rows of this rank; all ranks call it at the same time."""
+"""Generates and scores completions of rows of this rank; a collective."""
 
 
 @dataclass
 class Candidates:
-    """Groups generated so far, on all ranks alike: each its prompt, the records of its rows, its rewards (G, F)."""
+    """Groups generated so far, the same on all ranks: (prompt, records of its rows, rewards (G, F)) of each."""
 
     alive: list[tuple[int, list[Row], Tensor]] = field(default_factory=list)
     dead: list[tuple[int, list[Row], Tensor]] = field(default_factory=list)
@@ -99,14 +99,14 @@ class Prompts:
 
     @contextmanager
     def serving_kept_rollout(self) -> Iterator[bool]:
-        """Inside, TRL asks for what was generated and scored for the kept rows, if any; afterwards nothing is kept."""
+        """Inside, TRL is given the completions and rewards of kept rows, if any; dropped on exit."""
         try:
             yield self._kept is not None
         finally:
             self._kept = None
 
     def take_generated(self) -> tuple[Any, ...] | None:
-        """What was generated for the kept rows, where TRL asks for it; ``None`` where there are none."""
+        """Completions of the kept rows, as ``_generate`` returned them; ``None`` where there are none."""
         return None if self._kept is None else self._kept.generated
 
     def take_rewards(self, logged: Mapping[str, list[Any]]) -> Tensor | None:
@@ -119,7 +119,7 @@ class Prompts:
         return kept.rewards
 
     def observe(self, correct: Callable[[], Tensor | None]) -> None:
-        """Report the share of right responses to each prompt to the sampler; NaN where none could be scored.
+        """Report each prompt's share of right responses to the sampler; NaN where no response was scored.
 
         Args:
             correct: (N,) verdicts, asked for only where the sampler wants them.
@@ -171,7 +171,7 @@ class Prompts:
         self._kept = Generations(prompts, generated, torch.cat([rewards for _, _, rewards in kept]), columns)
 
     def _asked(self, found: Candidates, wanted: int) -> int:
-        """Prompts of the next round: as many as miss, by the share of live groups so far; equally many on all ranks."""
+        """Number of prompts of the next round: those missing over the share of live groups so far, even over ranks."""
         if found.rounds == 0:
             return wanted
         rate = max(len(found.alive) / found.count, _LIKELY_ALIVE)
@@ -181,7 +181,7 @@ class Prompts:
         return asked
 
     def _add_round(self, prompts: list[int], answer: Answer, found: Candidates) -> None:
-        """Generate and judge the rows of ``prompts`` on all ranks, and sort their groups."""
+        """Generate and score the rows of ``prompts`` on all ranks, and add their groups to ``found``."""
         texts, generated, rewards, columns = answer(self._rows_of(prompts))
         prompt_ids, completion_ids, tool_mask, completions, logps, *_ = generated
         records = gather_object(
@@ -214,8 +214,8 @@ class Prompts:
         logged: Mapping[str, int],
         metrics: Mapping[str, list[float]],
     ) -> None:
-        """``prompt_sampler/…``; and ``completions/…`` of the kept rows in place of one number for each round, of all
-        that it generated."""
+        """Log ``prompt_sampler/…``, and replace TRL's ``completions/…``, one value for each round, by those of the kept
+        rows."""
         metrics["prompt_sampler/rounds"].append(float(found.rounds))
         metrics["prompt_sampler/generated_per_trained"].append(found.count / wanted)
         metrics["prompt_sampler/frac_live"].append(len(found.alive) / found.count)

@@ -1,4 +1,4 @@
-"""One rollout batch, and the queue of those that are written some batches before they are trained: docs/lag.md."""
+"""One rollout batch, and the queue of those generated some batches before they are trained: docs/lag.md."""
 
 import contextvars
 import io
@@ -37,7 +37,7 @@ class Rollout:
         position: where in the run it was generated.
         rewards_per_function: (N, F) of all ranks.
         columns: what this rank's reward functions logged, name → one value a row.
-        scores: ``log π_old``, its entropy and Σ π_old², computed once more where TRL computed none and somebody asked.
+        scores: results of `score`, where TRL's batch lacks one that was asked for.
     """
 
     rows: list[Row]
@@ -46,7 +46,7 @@ class Rollout:
     rewards_per_function: Tensor
     columns: dict[str, list[Any]]
     score: Callable[[Batch], dict[str, Tensor]]
-    """Scores the completions of a batch under the policy as it is: ``old_per_token_logps``, ``old_entropies``, and
+    """A pass of the current policy over a batch's completions: ``old_per_token_logps``, ``old_entropies``, and
     ``old_sum_pi_squared`` where a strategy names it."""
     scores: dict[str, Tensor] = field(default_factory=dict)
 
@@ -56,7 +56,7 @@ class Rollout:
         return loss_mask(self.batch)
 
     def old_score(self, name: str) -> Tensor:
-        """What `score` gives of that name (B, T): TRL's own, or of one pass more where it made none."""
+        """The entry (B, T) of TRL's batch, or of one more pass (`score`) where that has none."""
         if name not in self.batch and not self.scores:
             self.scores = self.score(self.batch)
         score: Tensor = self.batch[name] if name in self.batch else self.scores[name]
@@ -77,9 +77,9 @@ def loss_mask(batch: Mapping[str, Any]) -> Tensor:
 
 
 def verdicts(columns: Mapping[str, list[Any]], *, noisy: bool = False) -> Tensor | None:
-    """The column ``correct`` as 1, 0, NaN; ``None`` where there is none, or it holds something else than verdicts.
+    """The column ``correct`` as 1, 0, NaN; ``None`` if there is none or it holds anything but verdicts.
 
-    With ``noisy`` what is visible to training: ``noisy_correct``, where a reward has noise.
+    ``noisy``: read ``noisy_correct``, which training sees, where a reward has noise.
     """
     values = columns.get("noisy_correct" if noisy and "noisy_correct" in columns else "correct", [])
     if not values or not all(value is None or (isinstance(value, float | int) and value in (0, 1)) for value in values):
@@ -95,7 +95,7 @@ def group_labels(
     - ``groups``: the group's number;
     - ``scored``: whether the row was scored;
     - ``row_keys``: see `row_keys`;
-    - ``shared_prefix``: how many tokens its group begins with alike; 0 in groups that are not trained.
+    - ``shared_prefix``: tokens of the prefix that its group shares; 0 in groups that are not trained.
     """
     rewards, group_size = signals["rewards"], signals["group_size"]
     prefixes = shared_prefix_lengths(signals["completion_ids"], signals["mask"], group_size)
@@ -114,12 +114,12 @@ class RolloutBatch:
     """One rank's part of a rollout batch with its advantages.
 
     Attributes:
-        batch: what is cut into micro-batches.
-        shared_prefixes: (N,) how many tokens the group of each row of all ranks begins with alike.
-        step: optimizer steps that the policy which wrote it had made.
+        batch: TRL's entries, which are cut into micro-batches.
+        shared_prefixes: (N,) tokens of the prefix that the group of each row of all ranks shares.
+        step: optimizer steps made by the policy that generated it.
         number: of the rollout batch in the run.
-        at: number of the batch that training had reached when this one was written.
-        metrics: TRL's of the batch, which are logged with the step that trains it.
+        at: number of the batch in training when this one was generated.
+        metrics: TRL's metrics of the batch, logged with the step that trains it.
     """
 
     batch: Batch
@@ -132,8 +132,8 @@ class RolloutBatch:
 
 @dataclass(frozen=True)
 class PendingRollout:
-    """A rollout batch whose completions vLLM's server is still writing; ``state``: transformers', at the request. The
-    others are as those of `RolloutBatch`."""
+    """A rollout batch that vLLM's server is generating; ``state``: attributes of transformers' state at the request.
+    The other fields are as in `RolloutBatch`."""
 
     rows: list[Row]
     request: "Request"
@@ -144,10 +144,10 @@ class PendingRollout:
 
 
 class EpochSampler(Sampler[int]):
-    """TRL's `RepeatSampler`, whose e-th epoch draws what that draws at its e-th pass, also after a resume.
+    """TRL's `RepeatSampler`, with the order of the e-th epoch fixed by e, also after a resume.
 
     Args:
-        epoch_of_training: the epoch that the trainer is in; after a resume on several processes no dataloader sets it.
+        epoch_of_training: the trainer's epoch; after a resume on several processes no dataloader sets it.
     """
 
     def __init__(self, sampler: RepeatSampler, epoch_of_training: Callable[[], int] = lambda: 0) -> None:
@@ -171,14 +171,14 @@ class EpochSampler(Sampler[int]):
 
 
 class RunOrder:
-    """The rows of each rollout batch of the run, by its number: those that TRL's dataloader hands over.
+    """The rows of each rollout batch of the run, by its number, as TRL's dataloader returns them.
 
     Args:
         data: the training rows by position.
-        sampler: of its own, for it is moved.
+        sampler: one that nothing else uses: it is changed.
 
     Attributes:
-        per_epoch: rollout batches of an epoch; rows that fill none are left out.
+        per_epoch: rollout batches of an epoch; left over rows are dropped.
     """
 
     def __init__(self, data: Any, sampler: RepeatSampler, ranks: Ranks) -> None:
@@ -195,16 +195,17 @@ class RunOrder:
 
 
 class Lag:
-    """The queue of rollout batches that are written and not yet trained.
+    """The queue of rollout batches that are generated and not yet trained.
 
     Attributes:
-        staleness: k; 0 = nothing is written ahead.
+        staleness: k; 0 = nothing is generated ahead.
         order: the run's rows by rollout batch; set before training where k > 0.
-        ahead: how many batches after the one in training the batch that is being written comes.
+        ahead: number of the batch that is being generated, less that of the one in training.
         pending: the batch that is generated while others are trained, where generation ``overlaps``.
     """
 
     order: RunOrder
+    pending: PendingRollout | None
 
     def __init__(self, setup: Setup) -> None:
         self.staleness, self.overlaps = setup.settings.speed.staleness, setup.choices["overlap_generation"]
@@ -212,18 +213,16 @@ class Lag:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what a training that ended in an exception has written."""
+        """Empty the queue, which a training that ended in an exception may have left filled."""
         self.ahead, self.pending = 0, None
         self._queue: dict[int, RolloutBatch] = {}
-
-    pending: PendingRollout | None
 
     def holds(self, position: Position) -> bool:
         """Whether the batch that is trained next is in the queue."""
         return position.rollout in self._queue
 
     def due(self, position: Position) -> list[int]:
-        """Numbers of the batches to be written before the next one is trained; none which the run does not train."""
+        """Numbers of the batches to generate before the next one is trained, of those that the run will train."""
         last = position.rollout
         if self.staleness:
             end = self.schedule.rollouts_begun(position.max_steps, self.order.per_epoch)
@@ -231,10 +230,10 @@ class Lag:
         return [number for number in range(position.rollout, last + 1) if number not in self._queue]
 
     @contextmanager
-    def writing(
+    def generating(
         self, number: int, position: Position, metrics: MutableMapping[str, Metrics], own: Metrics | None = None
     ) -> Iterator[Metrics]:
-        """Inside, the batch of that number is written, and TRL's metrics of training are its own."""
+        """Inside, batch ``number`` is generated: `ahead` is set, and TRL's training metrics are the batch's own."""
         line, metrics["train"] = metrics["train"], defaultdict(list) if own is None else own
         self.ahead = number - position.rollout
         try:
@@ -243,12 +242,12 @@ class Lag:
             self.ahead, metrics["train"] = 0, line
 
     def put(self, written: RolloutBatch, number: int, at: int, metrics: Metrics) -> None:
-        """Add the batch of that number, written when training had reached batch ``at``."""
+        """Add batch ``number``, generated while batch ``at`` was next to be trained."""
         kept = {name: [*each] for name, each in metrics.items()}
         self._queue[number] = replace(written, number=number, at=at, metrics=kept)
 
     def take(self, position: Position, line: Metrics) -> RolloutBatch:
-        """The batch that is trained next; its metrics go into ``line``, TRL's."""
+        """Remove and return the batch that is trained next; its metrics are added to ``line``, TRL's."""
         found = self._queue.pop(position.rollout)
         for name, values in (found.metrics or {}).items():
             together = [*line[name], *values]
@@ -262,7 +261,7 @@ class Lag:
         return max(self._queue, default=-1) + 1
 
     def packed(self) -> bytes:
-        """This rank's queue for a checkpoint; empty where nothing was written ahead."""
+        """This rank's queue as bytes, for a checkpoint; no bytes where it is empty."""
         if not self._queue:
             return b""
         buffer = io.BytesIO()
@@ -270,16 +269,16 @@ class Lag:
         return buffer.getvalue()
 
     def unpack(self, content: bytes) -> None:
-        """Go on from what `packed` gave."""
+        """Restore the queue from what `packed` returned."""
         kept = torch.load(io.BytesIO(content), map_location=self.ranks.device, weights_only=True) if content else []
         self._queue = {one["number"]: RolloutBatch(**one) for one in kept}
 
 
 class Request:
-    """One request for completions, which waits for vLLM's server in a thread.
+    """One request for completions; a thread waits for vLLM's server.
 
-    Collectives are made by the main thread: inside `sending` TRL's calls run to their end on completions of one token
-    that nobody reads, inside `answering` once more on the server's. No weights may be sent in between.
+    Collectives stay in the main thread: inside `sending` TRL's code runs to its end on placeholder completions of one
+    token, inside `answering` again on the server's. No weights may be synced in between.
 
     Args:
         client: TRL's, on the process that has it; ``None`` on the others.
@@ -289,11 +288,11 @@ class Request:
         self.client, self._answer = client, Future[Any]()
 
     def sending(self) -> AbstractContextManager[None]:
-        """Inside, what the client is asked for is asked in a thread."""
+        """Inside, the client's ``generate`` starts the request in a thread and returns placeholders."""
         return self._in_place_of_generate(lambda ask: partial(self._send, ask))
 
     def answering(self) -> AbstractContextManager[None]:
-        """Inside, the client answers what the server did, or raises what asking it did."""
+        """Inside, the client's ``generate`` waits for the server's answer, or raises the request's exception."""
         return self._in_place_of_generate(lambda _: lambda **_: self._answer.result())
 
     def _in_place_of_generate(self, made: Callable[[Any], Any]) -> AbstractContextManager[None]:
@@ -308,7 +307,7 @@ class Request:
             except BaseException as error:  # noqa: BLE001 raised where the answer is taken
                 self._answer.set_exception(error)
 
-        # a daemon, for the interpreter's end waits for all other threads
+        # a daemon thread, since the interpreter waits for all others when it exits
         threading.Thread(target=contextvars.copy_context().run, args=(wait,), name="generation", daemon=True).start()
         rows = len(prompts) * n
         return {"prompt_ids": prompts, "completion_ids": [[0]] * rows, "logprobs": [[[0.0]]] * rows}

@@ -26,7 +26,7 @@ from evenkeel.trainer.step.setup import Batch, Setup, temporarily
 
 
 class Purpose(Enum):
-    """What TRL computes log-probabilities of a rollout batch for."""
+    """Purpose of a pass for a rollout batch's log-probabilities."""
 
     OLD = "old_logps"
     REFERENCE = "reference"
@@ -40,15 +40,15 @@ _FROM_TRLS_SCORING = (
 
 
 class Scoring:
-    """Calls TRL's scoring as its purpose wants: not at all, with entropies, or of packed rows.
+    """Calls TRL's pass for log-probabilities as its purpose needs: not at all, with entropies, or on packed rows.
 
     TRL scores every rollout batch of vLLM before training on it, for the ratio π_old / π_engine. With one optimizer
     step per rollout batch the loss's pass computes the same: the ratio is made there (`trainer.step.loss`).
 
     Attributes:
         asks_for_old, has_reference: whether TRL asks for π_old of a rollout batch, and for the reference.
-        skips_old: whether π_old is not scored although TRL asks; it is then NaN, and `complete` removes what TRL made
-            of it.
+        skips_old: whether π_old is not scored although TRL asks; it is then NaN, and `complete` removes what TRL
+            computes from it.
         keeps_entropies: whether a strategy wants the entropies of π_old too.
     """
 
@@ -84,7 +84,7 @@ class Scoring:
         is_training: bool,
         **keywords: Any,
     ) -> Any:
-        """What ``score``, TRL's own, gives: log-probabilities (B, T), entropies or ``None``, the router's loss."""
+        """The result of ``score``, TRL's own: log-probabilities (B, T), entropies or ``None``, the router's loss."""
         purpose = self._expected.pop(0) if self._expected and self._in_loss is None else None
         if purpose is Purpose.OLD and self.skips_old:
             return input_ids.new_full((len(input_ids), logits_to_keep), torch.nan, dtype=torch.float32), None, None
@@ -113,8 +113,8 @@ class Scoring:
     def complete(
         self, batch: Batch, metrics: dict[str, list[float]], score: Callable[[Batch], dict[str, Tensor]]
     ) -> None:
-        """Complete a rollout batch that TRL has made: entropies of π_old added, what was made of NaN removed; ``score``
-        is that of a `Rollout`."""
+        """Complete TRL's rollout batch: add entropies of π_old, remove what was computed from NaN; ``score`` as in
+        `Rollout`."""
         if self._old_entropies is not None:
             batch["old_entropies"], self._old_entropies = self._old_entropies, None
         if self.skips_old:
@@ -133,7 +133,7 @@ class Scoring:
     def completions(
         self, score: Callable[..., Any], model: Any, input_ids: Tensor, mask: Tensor, width: int, **keywords: Any
     ) -> tuple[Tensor, Any]:
-        """``log π`` (B, T) of the last ``width`` tokens by the current policy, without a gradient; and entropies."""
+        """``log π`` (B, T) of the last ``width`` tokens under the current policy, and entropies; no gradient."""
         size = self.args.per_device_train_batch_size
         with torch.no_grad(), disable_gradient_checkpointing(model, self.args.gradient_checkpointing_kwargs):
             logps, entropies, _ = self(
@@ -142,7 +142,7 @@ class Scoring:
         return logps, entropies
 
     def old_policy(self, score: Callable[..., Any], model: Any, batch: Batch) -> dict[str, Tensor]:
-        """``log π_old``, its entropy and, if named, Σ π_old², where TRL did not compute what somebody asks for."""
+        """``log π_old``, entropies and, if a strategy names it, Σ π_old² of a batch; the `score` of a `Rollout`."""
         arguments = tokens_of(batch)
         images = {name: batch[name] for name in inspect.signature(score).parameters if name in batch}
         if not self.strategies.ask_for("sum_pi_squared"):
@@ -167,8 +167,8 @@ class Scoring:
 def summing_squares(
     model: Any, head: Any, temperature: float, *, in_float32: bool
 ) -> Iterator[tuple[Callable[..., Any], list[Tensor]]]:
-    """``model`` to be called as TRL calls it, and the log Σ_v π(v)² (B, P + T − 1) that its calls leave in turn:
-    inside, the fused head that TRL has given ``head`` sums squares too."""
+    """Yields ``model`` as a callable for TRL, and a list that gets ``log Σ_v π(v)²`` (B, P + T − 1) of each call:
+    inside, TRL's fused head on ``head`` also sums squares."""
     found: list[Tensor] = []
 
     def scored(**inputs: Any) -> Any:
@@ -182,7 +182,7 @@ def summing_squares(
 
 
 def labelled_positions_only(computing_on: torch.device) -> AbstractContextManager[None]:
-    """Only the positions that are scored go through the LM head, also on a CPU.
+    """Inside, only positions with a label go through the LM head, also on a CPU.
 
     TRL's fused head does so where Triton runs, and elsewhere projects every position. Log-probabilities and gradients
     are the same up to the order in which a matrix product adds. TRL asks its ``_use_triton`` in this one place.

@@ -1,4 +1,4 @@
-"""What every part of a step is made from: the run's settings, its processes, and what TRL has set up."""
+"""Shared by every part of a step: the run's settings, its position, its processes, and temporary overrides."""
 
 import random
 import warnings
@@ -28,13 +28,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Position:
-    """Where in the run training stands.
+    """A position in the run.
 
     Attributes:
         step: optimizer steps made, also before the run was resumed.
         max_steps: optimizer steps of the run.
         microbatches: micro-batches trained since this process started; TRL's ``_step``.
-        rollout: rollout batches of the run that were trained to their end, so the number of the one in training.
+        rollout: number, from 0, of the rollout batch in training, or of the one that is being generated ahead of it.
     """
 
     step: int
@@ -43,7 +43,7 @@ class Position:
     rollout: int
 
     def seed(self, run: int) -> int:
-        """A seed for each rollout batch, from that of the run."""
+        """The rollout batch's seed, from the seed of the ``run``."""
         return run * 1_000_003 + self.rollout
 
     @property
@@ -68,16 +68,16 @@ class Ranks:
         self.device: torch.device = accelerator.device
 
     def any(self, flag: bool) -> bool:
-        """Whether ``flag`` is up on any rank."""
+        """Whether ``flag`` is true on any rank; a collective."""
         return bool(self.accelerator.gather(torch.tensor([flag], device=self.device)).any())
 
     def gathered(self, values: Tensor) -> Tensor:
-        """(B, …) of each rank → (N, …) of all."""
+        """(B, …) of each rank → (N, …) of all; a collective."""
         gathered: Tensor = self.accelerator.gather(values)
         return gathered
 
     def gathered_tokens(self, tokens: Tensor, padding: float) -> Tensor:
-        """(B, T) of each rank → (N, longest T) of all."""
+        """(B, T) of each rank → (N, longest T) of all; a collective."""
         return self.gathered(self.accelerator.pad_across_processes(tokens, dim=1, pad_index=padding))
 
     def own_share(self, everyones: list[Any]) -> list[Any]:
@@ -92,14 +92,14 @@ class Ranks:
         return own[:, :tokens] if own.dim() == 2 else own
 
     def warn(self, message: str) -> None:
-        """A warning of the main process; no collective."""
+        """Warn, on the main process only; no collective."""
         if self.is_main:
             warnings.warn(message, stacklevel=3)
 
 
 @contextmanager
 def temporarily(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
-    """``target``, an object or a module, with ``changed`` attributes inside; afterwards as before, come what may."""
+    """Override attributes of ``target``, an object or a module; restored on exit, also after an exception."""
     own, before = vars(target), {**vars(target)}
     own.update(changed)
     try:
@@ -112,9 +112,7 @@ def temporarily(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def random_streams_kept(device: torch.device) -> Iterator[None]:
-    """Inside, the random streams of Python, NumPy and torch (of the CPU and ``device``) may move; afterwards they are
-    as before: an environment draws from any of them.
-    """
+    """Restore the random streams of Python, NumPy and torch (CPU and ``device``) on exit."""
     python, numpy = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=[device] if device.type != "cpu" else [], device_type=device.type):
         try:
@@ -126,16 +124,16 @@ def random_streams_kept(device: torch.device) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Setup:
-    """What the parts of a trainer are made from, once TRL's side is set up.
+    """The constructor argument of every part of a trainer, made once TRL's side is initialized.
 
     Attributes:
-        settings: the run's; what it asks of the model is in ``settings.loaded``.
-        choices: what of `choices.SWITCHES` is taken.
+        settings: of the run; facts about the loaded model are in ``settings.loaded``.
+        choices: name of `choices.SWITCHES` → whether that shortcut is used.
         tokenizer: of the policy.
         decode: tokens of completions → their texts.
-        ends: tokens that a completion which was not cut off ends with.
+        ends: tokens that end a completion; one that ends with another token was truncated.
         reward_names, reward_weights: of the reward functions, (F,).
-        dtype: what forward passes round to.
+        dtype: of the forward passes; it decides how large a rounding error may be.
     """
 
     settings: Settings
@@ -155,12 +153,12 @@ class Setup:
 
     @property
     def strategies(self) -> Strategies:
-        """Those of the run."""
+        """The run's strategies."""
         return self.settings.strategies
 
     @property
     def schedule(self) -> Schedule:
-        """How often a rollout batch is trained on."""
+        """Counts of a rollout batch's micro-batches and optimizer steps."""
         return Schedule.of(self.args, self.strategies.schedule.num_passes)
 
     @property
@@ -171,10 +169,10 @@ class Setup:
 
     @property
     def lags(self) -> bool:
-        """Whether a batch is trained by a later policy than the one that wrote it."""
+        """Whether batches are generated ahead (``speed.staleness``), by an older policy than the one they train."""
         return self.settings.speed.staleness > 0
 
     @property
     def by_engine(self) -> bool:
-        """Whether π_old are then the log-probabilities that vLLM sampled with."""
+        """Whether π_old are the log-probabilities that vLLM sampled with: with staleness and vLLM."""
         return self.lags and bool(self.args.use_vllm)

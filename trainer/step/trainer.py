@@ -1,8 +1,8 @@
 """`RLVRTrainer`: TRL's `GRPOTrainer` with pluggable strategies. This file is the map of a training step.
 
-Every override of TRL's stands here once, in the order in which a step visits them, and calls one or two of the parts
-of `Parts`, at the end of this file; README.md beside this file has the same order as a table. No body of TRL is copied:
-what the overrides rely on is pinned by tests/trainer/step/test_trl_contract.py.
+Each override of a TRL method is here once, in the order in which a step reaches it, and calls one or two of the `Parts`
+at the end of this file; README.md in this folder shows the same order as a tree. No body of TRL is copied: what the
+overrides rely on is pinned by tests/trainer/step/test_trl_contract.py.
 """
 
 import math
@@ -27,7 +27,7 @@ from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.step import checkpoint, choices, compatibility, generation
-from evenkeel.trainer.step.advantages import Advantages, Judging
+from evenkeel.trainer.step.advantages import Advantages, Rewards
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint, LogState, optimizer_settings, set_optimizer
 from evenkeel.trainer.step.choices import Loaded, Option, Settings, rope_type
 from evenkeel.trainer.step.evaluation import HeldOut
@@ -47,7 +47,7 @@ from evenkeel.trainer.step.scoring import Scoring
 from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, random_streams_kept, temporarily
 
 _NOTHING_ASKED = (None, "uniform", None, "single_pass", None)
-"""Advantage, token weight, coefficient, update schedule and keep_groups where none was asked for."""
+"""Defaults of advantage, token_weight, coefficient, update_schedule and keep_groups."""
 
 
 class RLVRTrainer(GRPOTrainer):
@@ -65,16 +65,16 @@ class RLVRTrainer(GRPOTrainer):
         keep_groups: ``step`` or ``forward`` keeps the responses to one prompt in one optimizer step or forward pass,
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
-        prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
-        teacher: how completions are scored after the gold answer or siblings' responses, where a strategy names
+        prompt_sampler: chooses the next prompts, given like ``advantage`` (uniform = TRL's order, dynamic, …).
+        teacher: the prompts under which completions get log-probabilities once more, where a strategy names
             ``teacher_logps`` (rlsd, sdpo) or ``teacher_contrast`` (rlcsd); see `TeacherOptions`.
-        strategies: all of these, built and tried by `build_strategies`, in their place.
-        cut: ``by_rank``: each rank cuts its rows into optimizer steps, as TRL does; ``over_all_ranks``: the same rows
-            are in each step on any number of ranks, where each rank's share of them is whole.
-        speed: the same update for less time: `trainer.step.options.Speed`. Without it all is done as TRL does it.
+        strategies: all of the above as built by `build_strategies`, instead of them.
+        cut: ``by_rank``: each rank cuts its rows into optimizer steps, as TRL does; ``over_all_ranks``: each step holds
+            the same rows on any number of ranks, where each rank's rows divide evenly over the steps.
+        speed: faster ways to the same update: `trainer.step.options.Speed`; the default is TRL's own way.
         engine: vLLM's policy is compared with the trained one after each weight sync: `Engine`; ``None`` = it is not.
         evaluation: how held-out rows are answered: `Evaluation`.
-        guards: what watches a run: `Guards`; ``None`` = nothing does.
+        guards: what to do about non-finite losses and exhausted memory: `Guards`; ``None`` = what TRL does.
 
     With the defaults its final weights equal `GRPOTrainer`'s bit for bit, except that groups with equal rewards get
     exactly zero advantage where TRL's float noise is scaled up.
@@ -142,7 +142,7 @@ class RLVRTrainer(GRPOTrainer):
 
     @property
     def _position(self) -> Position:
-        """Where training stands; while a rollout batch is written ahead, ``rollout`` is the number of that batch."""
+        """Position in the run; while a rollout batch is generated ahead of training, ``rollout`` is its number."""
         rollouts = self.parts.checkpoint.counts[ROLLOUT_BATCHES] + self.parts.lag.ahead
         return Position(self.state.global_step, self.state.max_steps, self._step, rollouts)
 
@@ -217,11 +217,11 @@ class RLVRTrainer(GRPOTrainer):
         prompts, keys = self.parts.prompts, self.parts.row_keys
         several_calls = engine_kept_awake(self) if prompts.has_rounds else nullcontext()
         with several_calls:
-            rows = prompts.rows(given, self._position, self._generate_and_judge, self._metrics["train"])
+            rows = prompts.rows(given, self._position, self._generate_and_reward, self._metrics["train"])
         return rows if keys is None else keys.added_to(rows, self._position.rollout)
 
-    def _generate_and_judge(self, rows: list[Row]) -> Generations:
-        """Completions of rows that a prompt sampler tries, scored."""
+    def _generate_and_reward(self, rows: list[Row]) -> Generations:
+        """Completions of a prompt sampler's candidate rows, with their rewards."""
         if (keys := self.parts.row_keys) is not None:
             rows = keys.added_to(rows, self._position.rollout)
         prompts, generated = self._generated_alone(rows)
@@ -231,15 +231,15 @@ class RLVRTrainer(GRPOTrainer):
         return Generations(prompts, generated, rewards, columns)
 
     def _rollout(self, rows: list[Row]) -> RolloutBatch:
-        """A rollout batch of these rows by the current policy, with its advantages."""
+        """Generate a rollout batch of these rows with the current policy, and compute its advantages."""
         parts, position, metrics = self.parts, self._position, self._metrics["train"]
         score, seed = super()._get_per_token_logps_and_entropies, position.seed(self.args.seed)
         old_policy = partial(parts.scoring.old_policy, score, self.model)
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
-        ended = {"environments": None, "environment_factories": None}  # where rows are scored already
+        unused = {"environments": None, "environment_factories": None}  # kept completions have their rewards already
         with (
             parts.prompts.serving_kept_rollout() as is_kept,
-            temporarily(self, ended if is_kept and has_environments else {}),
+            temporarily(self, unused if is_kept and has_environments else {}),
             parts.scoring.rollout(),  # TRL scores π_old off-policy or with vLLM's correction, then the reference
         ):
             batch: Batch = super()._generate_and_score_completions(rows)
@@ -248,8 +248,8 @@ class RLVRTrainer(GRPOTrainer):
         teaching = self._tokenize_prompts, partial(parts.scoring.completions, score, self.model)
         if parts.teacher is not None:
             batch |= parts.teacher.gold_answers(rows, batch, *teaching)
-        judging = parts.judging
-        rollout = Rollout(rows, batch, position, judging.rewards_per_function, judging.columns, old_policy)
+        rewards = parts.rewards  # what `_calculate_rewards` has kept meanwhile
+        rollout = Rollout(rows, batch, position, rewards.per_function, rewards.columns, old_policy)
         signals = parts.advantages.signals(rollout)
         parts.prompts.observe(lambda: signals["correct"])
         if parts.teacher is not None:
@@ -266,7 +266,7 @@ class RLVRTrainer(GRPOTrainer):
     def _write_revisions(
         self, seed: int, rows: list[Row], prompts: list[Any]
     ) -> tuple[list[list[int]], Mapping[str, list[Any]]]:
-        """One completion of each prompt, scored as an answer to its row; in batches of the size of the rollout's own.
+        """Generate one completion of each prompt, in batches of the rollout's size, and score it as its row's answer.
 
         Metrics and columns do not mix with the rollout's; ``num_tokens``, TRL's count of all tokens, continues.
         """
@@ -287,20 +287,20 @@ class RLVRTrainer(GRPOTrainer):
                 _, ids, _, answers, *_ = self._generate(prompts[first : first + size])
                 token_ids += ids
                 completions += answers
-            with self.parts.phases("verify_wait"):  # not our own, which keeps them as the rollout's
+            with self.parts.phases("verify_wait"):  # TRL's method: the override would keep them as the rollout's
                 super()._calculate_rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         return token_ids, logged
 
-    # with staleness: rollout batches are written ahead of training
+    # with staleness: rollout batches are generated ahead of training
 
     def _from_queue(self) -> RolloutBatch:
-        """The batch that is trained next; before that those are written, or begun, which are due."""
+        """The next batch to train; first generates, or requests from the server, the batches that are due."""
         lag, now = self.parts.lag, self._position
         self._finish_pending()
         for number in lag.due(now):
             self._finish_pending()
-            with lag.writing(number, now, self._metrics) as metrics:
+            with lag.generating(number, now, self._metrics) as metrics:
                 rows = self._rows(lag.order.rows(number))
                 if lag.overlaps:
                     lag.pending = self._requested(rows, number, now.rollout, metrics)
@@ -311,7 +311,7 @@ class RLVRTrainer(GRPOTrainer):
         return lag.take(now, self._metrics["train"])
 
     def _requested(self, rows: list[Row], number: int, at: int, metrics: dict[str, list[float]]) -> PendingRollout:
-        """Asks vLLM's server for completions of these rows, and does not wait for them."""
+        """Request completions of these rows from vLLM's server without waiting for them."""
         request = Request(getattr(self.vllm_generation, "vllm_client", None))
         if self._last_loaded_step != self.state.global_step:
             self.vllm_generation.sync_weights()  # before `sending`, inside which the client only asks
@@ -323,14 +323,14 @@ class RLVRTrainer(GRPOTrainer):
         return PendingRollout(rows, request, asked_at, number, at, metrics)
 
     def _finish_pending(self) -> None:
-        """Wait for the batch that is generated during training, where there is one, and write it as of its request."""
+        """Wait for the requested batch, if any, and complete it with the step and epoch of its request."""
         lag, pending = self.parts.lag, self.parts.lag.pending
         if pending is None:
             return
         was_training, lag.pending = self.model.training, None  # an evaluation may have come before a checkpoint
         self.model.train()
         with (
-            lag.writing(pending.number, self._position, self._metrics, pending.metrics),
+            lag.generating(pending.number, self._position, self._metrics, pending.metrics),
             pending.request.answering(),
             temporarily(self.state, pending.state),
         ):
@@ -361,7 +361,7 @@ class RLVRTrainer(GRPOTrainer):
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
 
     def _tool_call_loop(self, prompts: Any, prompt_ids: Any, completion_ids: Any, completions: Any, *rest: Any) -> Any:
-        """TRL's, which calls tools one after another; environments that can make calls of several rows at once do."""
+        """TRL's loop, which calls tools one by one; environments that can make the calls of several rows together."""
         together = getattr(self.environments[0], "_side_by_side", None) if self.environments else None
         with (
             nullcontext() if together is None else together(self.environments, completions),
@@ -370,7 +370,7 @@ class RLVRTrainer(GRPOTrainer):
             return super()._tool_call_loop(prompts, prompt_ids, completion_ids, completions, *rest)
 
     def _get_tool_suffix_ids(self, tool_messages: list[dict[str, Any]]) -> Any:
-        """TRL's, of answers (and of names, which a policy may make up) that can be tokenized, and soon."""
+        """TRL's, for answers and names (a policy may invent one) made readable and cut to length by `fitted`."""
         for message in tool_messages:
             message |= {
                 key: generation.fitted(message[key], self._tokenizer, self.max_completion_length) for key in message
@@ -393,8 +393,8 @@ class RLVRTrainer(GRPOTrainer):
         """
         score = super()._get_per_token_logps_and_entropies
         result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
-        self.parts.loss.write_advantages(result[0], result[1])  # outside a loss it does nothing
-        self.parts.provenance.watch(result[0])  # this neither
+        self.parts.loss.write_advantages(result[0], result[1])  # both do nothing outside a loss
+        self.parts.provenance.watch(result[0])
         return result
 
     def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
@@ -402,9 +402,9 @@ class RLVRTrainer(GRPOTrainer):
         with parts.phases("verify_wait"):
             kept = parts.prompts.take_rewards(self._pending_extra_logs)
             rewards: Tensor = super()._calculate_rewards(*positional, **keywords) if kept is None else kept
-        parts.judging.refuse_unusable(rewards)
+        parts.rewards.refuse_unusable(rewards)
         if self.model.training:
-            parts.judging.keep(rewards, self._pending_extra_logs)
+            parts.rewards.keep(rewards, self._pending_extra_logs)
         return rewards
 
     # 4. The loss of a micro-batch, and the optimizer step
@@ -446,7 +446,7 @@ class RLVRTrainer(GRPOTrainer):
     # 5. Evaluation
 
     def evaluate(self, eval_dataset: Any = None, *positional: Any, **keywords: Any) -> dict[str, float]:
-        """TRL's evaluation, or with decodings ours; what was not scored is NaN in its result and not logged."""
+        """TRL's evaluation, or ours where decodings are given: a metric of no scored row is NaN and not logged."""
         parts = self.parts
         self._finish_pending()
         if parts.common_noise is not None:
@@ -485,11 +485,11 @@ class RLVRTrainer(GRPOTrainer):
             return None, None, None
         if held_out.options.decodings or self.strategies.are_trls_own:
             return super().prediction_step(model, inputs, *positional, **keywords)
-        self._prepare_inputs(inputs)  # answered and scored; a loss made of TRL's advantages is not what is trained
+        self._prepare_inputs(inputs)  # answers and scores; no loss: TRL's advantages are not the ones trained on
         return None, None, None
 
     def _answered(self, rows: list[Any]) -> Answered:
-        """Completions of held-out rows; each has an environment of its own, none of which is training's."""
+        """Completions of held-out rows, each in an environment of its own; training's are not touched."""
         own = {"_environment_pool": self.parts.held_out.environments, "environments": None}
         with temporarily(self, own if getattr(self, "environment_factories", None) else {}):
             prompts, (_, ids, mask, completions, *_) = self._generated_alone(rows)
@@ -498,7 +498,7 @@ class RLVRTrainer(GRPOTrainer):
             return Answered(prompts, completions, ids, counts, columns)
 
     def _generated_alone(self, rows: list[Any]) -> tuple[list[Any], Any]:
-        """The prompts of rows, and what TRL's ``_generate`` returns for them.
+        """The prompts of rows, and the result of TRL's ``_generate`` for them.
 
         TRL resets environments and binds tools in its rollout, which ends here where it has generated: no
         log-probabilities and no advantages are computed.
@@ -535,7 +535,7 @@ class RLVRTrainer(GRPOTrainer):
             torch.save(content, folder / checkpoint.FILE)
 
     def create_model_card(self, *positional: Any, **keywords: Any) -> None:
-        """TRL's; none in a run that is watched: it knows no local base model and no result (`export` writes one)."""
+        """TRL's card; none where guards are set: it knows no local base model and no results (`export` writes one)."""
         if self.parts.faults is None:
             super().create_model_card(*positional, **keywords)
 
@@ -560,7 +560,7 @@ class RLVRTrainer(GRPOTrainer):
         set_optimizer(self.optimizer, self.lr_scheduler, settings, ratio)
 
     def _restore_log_state(self, logged: LogState) -> None:
-        """Take up what was measured before the checkpoint and not logged; transformers has reset its own sums."""
+        """Restore what was measured before the checkpoint and not logged; transformers has reset its own sums."""
         self._metrics["train"].update({name: list(values) for name, values in logged.metrics.items()})
         self.parts.loss.means.load_state_dict(logged.means, self._tr_loss.device)
         self._tr_loss = torch.tensor(logged.loss, device=self._tr_loss.device)
@@ -586,10 +586,10 @@ class _Generated(Exception):  # noqa: N818 no error: it ends TRL's rollout where
 
 
 class Parts:
-    """What `RLVRTrainer` calls, in the order in which a step does; none of them keeps the trainer.
+    """The objects that `RLVRTrainer` calls, in the order of a step; none of them keeps the trainer.
 
     Attributes:
-        choices: what of `SWITCHES` is taken.
+        choices: name of `SWITCHES` → whether that shortcut is used.
         common_noise, row_keys, teacher, revisions, engine_check, faults: ``None`` where they were not asked for.
     """
 
@@ -610,7 +610,7 @@ class Parts:
         self.engine_check = None
         if engine is not None and args.use_vllm:
             self.engine_check = EngineCheck(setup, engine.agreement_bound)
-        self.provenance, self.judging = Provenance(setup), Judging(setup)
+        self.provenance, self.rewards = Provenance(setup), Rewards(setup)
         self.microbatches = Microbatches(setup, counts)
         if setup.choices["microbatches"]:
             length = attention_length(config) if setup.choices["shared_prompts"] else None
@@ -650,7 +650,7 @@ def _is_sharded(trainer: Any) -> bool:
 def setup_of(
     trainer: Any, speed: Speed, cut: Literal["by_rank", "over_all_ranks"], *, decodes: bool, drop_in: bool
 ) -> Setup:
-    """What the parts of ``trainer`` are made from, whose TRL side is set up.
+    """The `Setup` of a trainer whose TRL side is initialized.
 
     Raises:
         Refusal: the loaded model, data or reward functions do not go with the settings.
@@ -673,12 +673,12 @@ def setup_of(
 
 
 def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
-    """What the loaded model, the data and the reward functions say of themselves."""
+    """Facts about the loaded model, the data and the reward functions."""
     model = trainer.accelerator.unwrap_model(trainer.model_wrapped)
     config = trainer.model.config.get_text_config()
     own = [name for name in ("rollout_func", "tools", "environment_factories") if getattr(trainer, name, None)]
     environments = [*(getattr(trainer, "environment_factories", None) or {}).values()]
-    turn_columns = [kind.turn_columns for kind in environments if hasattr(kind, "turn_columns")]  # of a run file's
+    turn_columns = [kind.turn_columns for kind in environments if hasattr(kind, "turn_columns")]  # a run file's do
     columns = getattr(trainer.train_dataset, "column_names", None) or ()
     varies = None
     if any(choices.drops(module) for module in trainer.model.modules()):
@@ -707,9 +707,9 @@ def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
 
 
 def is_taken(settings: Settings, ranks: Ranks, option: Option) -> bool:
-    """Whether the option of `Speed` is taken; where one is asked for and a rule gives it up, its reasons are a warning.
+    """Whether an option of `Speed` is used; warns with the reasons where it was requested but is not exact.
 
-    ``None`` of the option = where possible, and nothing is said where not.
+    An option that is ``None`` is used where it is exact, without a warning elsewhere.
     """
     speed, asked = settings.speed, getattr(settings.speed, option)
     wanted = asked not in (False, "trl")

@@ -115,8 +115,8 @@ def test_lengths_are_logged_of_what_is_trained_and_verifiers_of_all_that_was_sco
     class Noting(RLVRTrainer):
         """Notes what TRL logged of each round."""
 
-        def _generate_and_judge(self, rows: Any) -> Any:
-            answers = super()._generate_and_judge(rows)
+        def _generate_and_reward(self, rows: Any) -> Any:
+            answers = super()._generate_and_reward(rows)
             logged = self._metrics["train"].items()
             rounds.append({name: values[-1] for name, values in logged if name.startswith("completions/")})
             return answers
@@ -172,7 +172,7 @@ def test_conversations_of_several_rounds_keep_their_masks_rewards_and_turns(tmp_
         return reset(self, **row)
 
     def noted(inputs: Any) -> Any:
-        batches.append((scored(inputs), trainer.parts.judging.rewards_per_function, trainer.parts.judging.columns))
+        batches.append((scored(inputs), trainer.parts.rewards.per_function, trainer.parts.rewards.columns))
         return batches[-1][0]
 
     kind.reset, scored = counted, trainer._generate_and_score_completions
