@@ -1,8 +1,8 @@
-"""Untrusted python programs under hard limits: values out, never verdicts.
+"""Untrusted Python programs under hard limits: values out, never verdicts.
 
-A *zygote*, a clean python process that has imported what programs need, forks a child per program; the child gives up
-its rights for good and only then becomes the program. Nothing of the trainer is in its memory: the zygote is a new
-process with an empty environment, and each child reads its program from a memory file that the zygote never opens.
+A *zygote*, a clean Python process that has imported what programs need, forks a child per program; the child gives up
+its rights for good before it runs the program. Nothing of the trainer is in its memory: the zygote is a new process
+with an empty environment, and each child reads its program from a memory file that the zygote never opens.
 
 ::
 
@@ -26,11 +26,11 @@ exists and how large it is (``stat``); reading installed packages, so a package 
 learning the time, the kernel's version, processor and load; faults of the kernel or processor. A burst of threads may
 exceed its limit for some hundredths of a second. Whatever a program prints or sends is its own claim.
 
-**Levels**, none stepped down from in silence (`SandboxUnavailableError` instead; its text says what is missing):
+**Levels**, without a silent fallback (`SandboxUnavailableError` instead, which says what is missing):
 
 - ``landlock_seccomp``, the default: Landlock rules, a seccomp filter, kernel limits, no capabilities. Linux 5.13 or
   newer on x86-64 or aarch64; no privilege, no installation, works inside a default container.
-- ``none``: the limits alone. Programs have the rights of whoever trains; must be asked for by name, and warns.
+- ``none``: the limits alone. Programs have the rights of the trainer's user; must be named explicitly, and warns.
 
 When a zygote starts, a dozen attacks are tried inside it; if one succeeds, no program is run.
 """

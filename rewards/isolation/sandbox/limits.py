@@ -1,4 +1,4 @@
-"""What a sandboxed program may use, and what a run of one leaves behind."""
+"""Limits of a sandboxed program, and the result of a run."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,35 +8,34 @@ Isolation = Literal["landlock_seccomp", "none"]
 Status = Literal["exited", "killed_cpu", "killed_wall", "killed_threads", "killed_signal", "starved", "failed_to_start"]
 """How a run ended.
 
-- ``exited``: by itself, with an exit code, which proves nothing.
+- ``exited``: by itself; its exit code proves nothing.
 - ``killed_cpu``, ``killed_wall``, ``killed_threads``: at that limit.
 - ``killed_signal``: by a signal: a crash, or the kernel's own memory killer.
-- ``starved``: it had no processor for ``starved_seconds`` and its own limits were not reached, which says nothing about
-  the program.
-- ``failed_to_start``: the sandbox's own failure, twice; it says nothing about the program, whose score is unscored.
+- ``starved``: it had no processor for ``starved_seconds`` before reaching another limit: the program is unscored.
+- ``failed_to_start``: the sandbox itself failed, twice: the program is unscored.
 """
 
 
 class SandboxUnavailableError(ValueError):
-    """The isolation that was asked for does not hold on this machine; nothing was run."""
+    """The requested isolation does not hold on this machine; nothing was run."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """Hard limits of one program. None can be raised, ignored or outlived from inside.
 
-    Processor time is the first of them. Wall time is the backstop for programs that sleep or wait for what never comes:
-    the seconds in which a program was ready and other processes had the processors are not the program's.
+    Processor time is the main limit. Wall time is the backstop for programs that sleep or wait; seconds in which a
+    program was ready to run without a processor do not count.
 
     Attributes:
-        cpu_seconds: of all its threads together.
-        wall_seconds: running, sleeping and waiting for anything but a processor.
+        cpu_seconds: all threads together.
+        wall_seconds: running, sleeping, and waiting for anything but a processor.
         memory_bytes: address space beyond what the warmed interpreter takes.
         output_bytes: of standard output, and as many of standard error; writing more fails inside the program.
         threads: at once. Watched fifty times a second, so that a burst may be larger for that long.
         frame_bytes: the largest message of a session's channel, in either direction.
-        starved_seconds: waiting of its first thread for a processor; after these (and after ``wall_seconds``) the run
-            is ended without a word on the program. Where the kernel keeps no such count (``/proc/PID/schedstat``)
+        starved_seconds: time for which its first thread waits for a processor, after which (and after
+            ``wall_seconds``) the run ends as ``starved``. If the kernel does not count it (``/proc/PID/schedstat``),
             waiting is wall time like any other.
     """
 
@@ -56,17 +55,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Run:
-    """What one program left. Values, never a verdict: whatever is in them, the program wrote it.
+    """Result of one program. Values, never a verdict: the program itself wrote them.
 
     Attributes:
         status: how it ended.
-        exit_code: where it exited; ``None`` where it was killed.
-        stdout, stderr: what it wrote, at most ``Limits.output_bytes`` each.
+        exit_code: ``None`` if it was killed.
+        stdout, stderr: its output, at most ``Limits.output_bytes`` each.
         truncated: one of them reached that size.
         seconds: wall time from the fork to its end.
         cpu_seconds: user and system time of all its threads.
         waited_seconds: ready to run, without a processor.
-        problem: of a run that failed to start, why.
+        problem: why a run failed to start.
     """
 
     status: Status
@@ -81,5 +80,5 @@ class Run:
 
     @property
     def killed(self) -> bool:
-        """It was cut off at a limit."""
+        """True if it was cut off at a limit, or crashed."""
         return self.status in ("killed_cpu", "killed_wall", "killed_threads", "killed_signal")

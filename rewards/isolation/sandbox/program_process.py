@@ -1,4 +1,4 @@
-"""One program in the sandbox, from its request to what it left, and a session with one that is talked to meanwhile."""
+"""One program in the sandbox, from request to result, and a session that exchanges messages with it."""
 
 import contextlib
 import json
@@ -16,13 +16,13 @@ from evenkeel.rewards.isolation.sandbox.limits import Limits, Run, Status
 from evenkeel.rewards.isolation.sandbox.zygote_process import ZygoteProcess
 
 BACKSTOP_SECONDS = 30.0
-"""Past the longest that a program can take, after which the zygote itself is taken for dead."""
+"""Seconds beyond the longest that a program can take, after which the zygote itself is taken for dead."""
 
 _LENGTH = struct.Struct("<I")
 
 
 class ProgramProcess:
-    """A program that was asked for. For one thread at a time."""
+    """A requested program. For one thread at a time."""
 
     def __init__(self, zygote: ZygoteProcess, source: str, stdin: bytes, limits: Limits, *, channel: bool) -> None:
         self.limits = limits
@@ -32,7 +32,7 @@ class ProgramProcess:
         if channel:
             self.channel, their_channel = socket.socketpair()
         self._stdout, self._stderr = os.memfd_create("stdout"), os.memfd_create("stderr")
-        # Also where nobody closes it: a session may be dropped in the middle.
+        # Also runs if `close` is never called: a session may be dropped in the middle.
         self._release = weakref.finalize(self, _released, (self._status, self.channel), (self._stdout, self._stderr))
         self._release.atexit = False
         files = [_memory_file(source.encode("utf-8", "surrogatepass")), _memory_file(stdin)]
@@ -50,7 +50,7 @@ class ProgramProcess:
                 os.close(file)
 
     def result(self) -> Run | None:
-        """Wait for its end; ``None`` where the zygote died first. Bounded by ``Limits.longest_seconds``."""
+        """Wait for its end; ``None`` if the zygote died first. Bounded by ``Limits.longest_seconds``."""
         try:
             first = self._message()
             last = self._message() if first and "ready" in first else first
@@ -59,7 +59,7 @@ class ProgramProcess:
             self.close()
 
     def close(self) -> None:
-        """Let go of the program, which ends it."""
+        """Close the program's descriptors, which ends it."""
         self._release()
 
     def _message(self) -> dict[str, Any] | None:
@@ -94,12 +94,12 @@ class ProgramProcess:
             return "exited"
         if message["killed"]:
             return message["killed"]  # type: ignore[no-any-return]
-        # The kernel's own limit kills without a word.
+        # The kernel's own limit kills without a message from the zygote.
         return "killed_cpu" if message["cpu_seconds"] >= self.limits.cpu_seconds else "killed_signal"
 
 
 class SessionOverError(EOFError):
-    """The program has ended, or closed its channel, or sent what is not a frame: nothing more will come."""
+    """The program has ended, closed its channel, or sent something that is not a frame."""
 
 
 class Session:
@@ -116,7 +116,7 @@ class Session:
         self._run: Run | None = None
 
     def send(self, payload: bytes) -> None:
-        """Send one frame. Raises ``SessionOverError`` where nobody reads it any more."""
+        """Send one frame. Raises ``SessionOverError`` if the program no longer reads."""
         if len(payload) > self._process.limits.frame_bytes:
             most = self._process.limits.frame_bytes
             raise ValueError(f"a frame of {len(payload)} bytes; Limits.frame_bytes allows {most}")
@@ -127,7 +127,7 @@ class Session:
             raise SessionOverError("the program no longer reads its channel") from error
 
     def receive(self) -> bytes:
-        """The next frame. Raises ``SessionOverError`` where it will never come."""
+        """The next frame. Raises ``SessionOverError`` if none will come."""
         deadline = time.monotonic() + self._process.limits.longest_seconds + BACKSTOP_SECONDS
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size, deadline))
         if length > self._process.limits.frame_bytes:
@@ -135,7 +135,7 @@ class Session:
         return self._exactly(length, deadline)
 
     def finish(self) -> Run:
-        """Close the channel, wait until the program ends, at its limits if it must, and tell what it left."""
+        """Close the channel, wait until the program ends or reaches a limit, and return its result."""
         if self._run is None:
             self._channel.close()
             self._run = self._process.result() or Run("failed_to_start", problem="the sandbox died under the program")

@@ -1,4 +1,4 @@
-"""The sandbox: its options, its zygote, and as many programs at once as it has slots."""
+"""The sandbox: its options, its zygote, and its slots for programs that run in parallel."""
 
 import logging
 import os
@@ -34,7 +34,7 @@ class Sandbox:
     starts its own zygote.
 
     Args:
-        isolation: see the package's docstring for what each level stops. There is no silent step down.
+        isolation: see the package's docstring for what each level stops. There is no silent fallback.
         slots: programs at once in ``run`` and ``run_all``; default: the processors this process may use, divided
             among the processes of this machine (``LOCAL_WORLD_SIZE``). Results do not depend on it.
         preimported: packages imported once, before the fork. Programs import others too, only slower.
@@ -54,7 +54,7 @@ class Sandbox:
         self._reset()
 
     def run(self, source: str, *, stdin: bytes = b"", limits: Limits | None = None) -> Run:
-        """Run ``source`` as ``__main__`` with ``stdin``, wait for its end and tell what it left."""
+        """Run ``source`` as ``__main__`` with ``stdin``, wait for its end, and return its result."""
         self._renew_after_fork()
         with self._slots:
             for _ in range(_ATTEMPTS):
@@ -73,13 +73,13 @@ class Sandbox:
     def session(self, driver: str, *, limits: Limits | None = None) -> Session:
         """Run ``driver``, trusted source that finds the name ``channel``, and talk to it.
 
-        A session takes no slot, so that one thread can hold two: how many run at once is the caller's to bound.
+        A session takes no slot, so that one thread can hold two: the caller has to limit how many run in parallel.
         """
         self._renew_after_fork()
         return Session(ProgramProcess(self._zygote_process(), driver, b"", limits or Limits(), channel=True))
 
     def close(self) -> None:
-        """End the zygote and whatever it runs. The next run would start a new one."""
+        """End the zygote and its programs. The next run starts a new one."""
         with self._lock:
             if self._zygote is not None:
                 self._zygote.close()
@@ -112,7 +112,7 @@ class Sandbox:
             return self._zygote
 
     def _tested(self) -> ZygoteProcess:
-        """A new zygote in which the self-test's attacks have failed."""
+        """A new zygote in which the attacks of the self-test failed."""
         zygote = started(self.isolation, self.preimported)
         if self.isolation == "none":
             logger.warning("isolation: none. Programs of the policy run with your rights")
@@ -123,7 +123,7 @@ class Sandbox:
         return zygote
 
     def _discard(self, zygote: ZygoteProcess) -> None:
-        """Replace a zygote that died, once, whoever of its users notices first."""
+        """Replace a zygote that died, once, whichever thread notices first."""
         with self._lock:
             if self._zygote is zygote:
                 logger.warning("the process that runs programs died and is replaced")

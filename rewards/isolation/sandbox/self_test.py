@@ -1,4 +1,4 @@
-"""A handful of attacks that a sandbox must survive before it is trusted with anything."""
+"""A dozen attacks that a sandbox must survive before it runs any program."""
 
 import os
 
@@ -46,7 +46,7 @@ print("DONE")
 
 
 def breaches(zygote: ZygoteProcess) -> str:
-    """What is wrong with the sandbox, in words, or nothing."""
+    """The problem of the sandbox that the attacks show; empty if there is none."""
     source = _ATTACKS.format(trainer=os.getpid())
     run = ProgramProcess(zygote, source, b"", Limits(), channel=False).result()
     if run is None:

@@ -1,4 +1,4 @@
-"""The trainer's handle on a zygote: what it may read, start it, send it programs, notice that it died."""
+"""The trainer's handle on a zygote: its start, the paths that it may read, requests."""
 
 import importlib.util
 import json
@@ -50,7 +50,7 @@ class ZygoteProcess:
     control: socket.socket
 
     def request(self, limits: str, descriptors: list[int]) -> None:
-        """Ask for a run. Raises ``OSError`` where the zygote is gone."""
+        """Request a run. Raises ``OSError`` if the zygote is dead."""
         socket.send_fds(self.control, [limits.encode()], descriptors)
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class ZygoteProcess:
 
 
 def started(isolation: Isolation, preimported: tuple[str, ...]) -> ZygoteProcess:
-    """A zygote that is warm. Raises ``SandboxUnavailableError`` with what the other side wrote."""
+    """A warmed zygote. Raises ``SandboxUnavailableError`` with the zygote's output."""
     if sys.platform != "linux":
         raise SandboxUnavailableError(f"programs are confined on Linux, not on {sys.platform}")
     readable = _readable_paths(preimported)
@@ -99,10 +99,9 @@ def started(isolation: Isolation, preimported: tuple[str, ...]) -> ZygoteProcess
 
 
 def _readable_paths(preimported: Iterable[str]) -> list[str]:
-    """What a program may read: python, the packages installed for it, the system's libraries, as far as they exist.
+    """Existing paths that a program may read: Python, its installed packages, the system's libraries.
 
-    Of a package that is installed in place (editable) and lies elsewhere only its own folder is added, and only where
-    it is named in ``preimported``.
+    The folder of an editable package is added only if ``preimported`` names the package.
     """
     paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     paths += [*site.getsitepackages(), f"{sys.prefix}/lib", f"{sys.base_prefix}/lib", *_SYSTEM]

@@ -1,4 +1,4 @@
-"""Worker processes for judges that may hang, swell or crash on what a policy writes: limits that the kernel keeps."""
+"""Worker processes for scoring code that may hang, use up memory or crash: limits are enforced by the kernel."""
 
 from evenkeel.rewards.isolation.workers.pool import WorkerPool, WorkerResult, WorkerStatus
 from evenkeel.rewards.isolation.workers.worker_process import WorkerStartError

@@ -1,4 +1,4 @@
-"""A pool of worker processes, as a value: it can be compared, hashed and pickled; its workers belong to the process."""
+"""A pool of worker processes that can be compared, hashed and pickled; the workers belong to the process."""
 
 import atexit
 import os
@@ -18,9 +18,9 @@ WorkerStatus = Literal["done", "raised", "cpu_limit", "wall_limit", "memory_limi
 
 MOST_WORKERS = 16
 START_SECONDS = 300.0
-"""Until a worker must be ready."""
+"""Time limit for a worker to become ready."""
 ITEMS_PER_WORKER = 2000
-"""After these a worker is replaced: the caches of a computer algebra system grow."""
+"""Items after which a worker is replaced: the caches of a computer algebra system grow."""
 
 _lock = threading.Lock()  # of the table alone; each group has its own for its batches
 _groups: dict["WorkerPool", "WorkerGroup"] = {}
@@ -34,10 +34,10 @@ class WorkerResult:
 
     Attributes:
         value: what the target returned, through JSON; ``None`` unless ``status`` is ``done``.
-        status: ``done``; ``raised`` an exception; ended at its ``cpu_limit``; twice at its ``wall_limit``, each time on
-            a fresh count: the machine had no time for it, or it slept; twice at its ``memory_limit``; twice ``died`` of
-            something else, such as a stack overflow in C. Of a user's function once.
-        seconds: wall time from when the worker had the item, of the last try. No part of equality.
+        status: ``done``; ``raised`` an exception; ended at its ``cpu_limit``, ``wall_limit`` or ``memory_limit``, or
+            ``died`` of something else, such as a stack overflow in C. The last three after two tries, except for a
+            user's function.
+        seconds: wall time of the last try, from when the worker had the item. Ignored by ``==``.
         detail: the exception or the signal, as a sentence; empty when done.
     """
 
@@ -48,38 +48,38 @@ class WorkerResult:
 
     @property
     def done(self) -> bool:
-        """Whether the target returned a value."""
+        """True if the target returned a value."""
         return self.status == "done"
 
     @property
     def killed(self) -> bool:
-        """Whether the item was cut off rather than scored."""
+        """True if the item was cut off rather than scored."""
         return self.status not in ("done", "raised")
 
 
 @dataclass(frozen=True)
 class WorkerPool:
-    """A function that judges items in separate processes, each item within limits of CPU time, wall time and memory.
+    """A function that scores items in separate processes, each item within limits of CPU time, wall time and memory.
 
     Workers are started by ``python -m`` when the first batch comes: never by fork, and without importing the caller's
     ``__main__``. Equal pools share their workers; a forked or unpickled copy starts its own. They end with the process,
-    however it ends. The function is trusted; what it is called with is not.
+    however it ends. The function is trusted; its items are not.
 
-    A worker that ends at a limit is replaced and the batch goes on. Which worker judges an item, and how many there
-    are, changes no result. One that ends for another reason than its CPU time is tried a second time.
+    A worker that ends at a limit is replaced and the batch goes on. Results do not depend on the number of workers. An
+    item whose worker ends for another reason than its CPU time is tried a second time.
 
     Attributes:
         target: ``package.module:function`` of one argument; it takes and returns what JSON can write.
-        argument: what the target is called with once in each worker, where it returns the function that judges.
-        cpu_seconds: of user and system time per item, kept by the kernel, also inside C; 0 = no limit.
+        argument: if given, the target is called with it once in each worker and returns the function that scores items.
+        cpu_seconds: user and system time per item, enforced by the kernel, also inside C; 0 = no limit.
         wall_seconds: per item, from when a ready worker is sent it. A backstop for a target that sleeps; an item that
             computes needs it only where the machine is starved. So make it several times ``cpu_seconds``.
-        memory_bytes: what a worker may take beyond what it holds when it is ready; of a user's, nothing is kept.
-        workers: at most so many; 0 = one for each core that this process may use, divided by the ranks of this machine
+        memory_bytes: what a worker may take beyond what it holds when it is ready; not enforced for a user's function.
+        workers: at most; 0 = one for each core that this process may use, divided by the ranks of this machine
             (``LOCAL_WORLD_SIZE``), at most 16.
         warm_up: items scored before a worker is ready, so that no item pays for imports.
-        users: the function is a user's. Its workers have the whole environment and print to the terminal, none is
-            replaced for its age, and no item is tried twice.
+        users: the function is a user's. Its workers have the whole environment and print to the terminal, are not
+            replaced after `ITEMS_PER_WORKER`, and try no item twice.
     """
 
     target: str
@@ -97,14 +97,14 @@ class WorkerPool:
         wall_seconds: float | None = None,
         on_part: Callable[[Any], object] = lambda part: None,
     ) -> list[WorkerResult]:
-        """Judge ``items``; one result each, in their order.
+        """Score ``items``; one result each, in their order.
 
         Args:
             wall_seconds: of these items, in place of the pool's.
-            on_part: called with what a target that is a generator yields, as soon as it is there.
+            on_part: called with each value that a target yields, as soon as it arrives.
 
         Raises:
-            WorkerStartError: a worker does not become ready, with what it wrote.
+            WorkerStartError: a worker does not become ready; with its output.
         """
         if not items:
             return []
@@ -137,7 +137,7 @@ class WorkerGroup:
         """One result per item, in order.
 
         Raises:
-            WorkerStartError: a worker does not become ready; all workers are ended before.
+            WorkerStartError: a worker does not become ready; all workers are ended first.
         """
         results: dict[int, WorkerResult] = {}
         waiting, second_try = deque(range(len(items))), set[int]()
@@ -149,7 +149,7 @@ class WorkerGroup:
                     for index, result in self._next_results(wall_seconds, on_part):
                         may_pass = result.status in ("wall_limit", "memory_limit", "died") and not self._pool.users
                         if may_pass and index not in second_try:
-                            second_try.add(index)  # a starved machine, or what earlier items had left in the worker
+                            second_try.add(index)  # a starved machine, or remains of earlier items in the worker
                             waiting.append(index)
                         else:
                             results[index] = result
@@ -189,7 +189,7 @@ class WorkerGroup:
     def _next_results(
         self, wall_seconds: float, on_part: Callable[[Any], object]
     ) -> Iterator[tuple[int, WorkerResult]]:
-        """Wait until a worker has sent something, or has ended, or is late; yield the results that this decides."""
+        """Wait until a worker has sent something, has ended, or is late; yield the results that are then known."""
 
         def deadline(worker: WorkerProcess) -> float:
             return worker.started + (START_SECONDS if self._busy[worker] is None else wall_seconds)
@@ -223,7 +223,7 @@ class WorkerGroup:
         return None
 
     def _on_last_message(self, worker: WorkerProcess, message: dict[str, Any]) -> WorkerResult | None:
-        """The worker is ready, or it is done with its item."""
+        """Handle the message that a worker is ready, or done with its item."""
         if self._busy[worker] is not None and message.get("status") not in ("done", "raised", "memory_limit"):
             raise WorkerMessageError("a message without a status")
         if self._busy.pop(worker) is None:
@@ -241,7 +241,7 @@ class WorkerGroup:
         return WorkerResult(value, status, time.monotonic() - worker.started, detail)
 
     def _on_end(self, worker: WorkerProcess, why: str = "") -> WorkerResult:
-        """The result of a worker that has ended, or is ended now for what it sent, which ``why`` says."""
+        """The result of a worker that has ended, or, with ``why``, is ended now for what it sent."""
         seconds, code = time.monotonic() - worker.started, worker.end()
         why = why or worker.exit_reason()
         if self._busy.pop(worker) is None:
@@ -266,7 +266,7 @@ def _close_all() -> None:
 
 
 def _forget_the_parents_workers() -> None:
-    """In a forked child: the workers and the locks' holders are the parent's; killing or waiting would be wrong."""
+    """In a forked child: workers and holders of locks are the parent's, so nothing is killed or waited for."""
     global _lock, _starter
     _groups.clear()
     _lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""What a user wrote, called in a process of its own; one that no other process can import is called in this one."""
+"""Users' code, called in a process of its own, or in this one if no other process can import it."""
 
 import base64
 import io
@@ -13,14 +13,14 @@ from evenkeel.rewards.registry import ORIGINS
 
 
 class UserPart:
-    """A function that uses a user's part, in one process that is kept from call to call, where it can be sent there.
+    """A function that uses a user's part, called in one process that is kept from call to call.
 
-    It can where every part of it can be imported by its name, or pickled. A crash, ``os._exit`` and a held interpreter
-    end that process alone, and the next call starts another. A closure, a function of a script or notebook and an
-    object that holds a connection are called here, without limits.
+    A crash, ``os._exit`` and a held interpreter end that process alone, and the next call starts another. A function
+    that cannot be sent there, because it can be neither imported by name nor pickled (a closure, a function of a script
+    or notebook, an object that holds a connection), is called in this process, without limits.
 
     Args:
-        function: from an item to the parts of its result; in the process what it yields has to be of JSON.
+        function: item → parts of its result, which in the other process have to be JSON.
     """
 
     def __init__(self, function: Callable[[Any], Iterable[Any]]) -> None:
@@ -28,7 +28,7 @@ class UserPart:
 
     @cached_property
     def pool(self) -> WorkerPool | None:
-        """Its process; equal parts share one. ``None`` = it is called here."""
+        """Its process; equal parts share one. ``None`` = it is called in this process."""
         try:
             pickled = _pickled(self.function)
         except Exception:  # noqa: BLE001 — whatever pickling an object of a user's raises
@@ -44,10 +44,10 @@ class UserPart:
         )
 
     def call(self, item: Any, wall_seconds: float, on_part: Callable[[Any], object]) -> WorkerResult:
-        """Hand each part of the result to ``on_part``, and say how the call ended.
+        """Call the function on ``item``, and ``on_part`` on each part of the result; returns how the call ended.
 
-        Where the part is called here its exceptions are raised; else they are the result's ``detail``, as is a process
-        that cannot start.
+        Exceptions of a function that is called in this process are raised; those of another process, also that it
+        cannot start, are the result's ``detail``.
         """
         if self.pool is None:
             for part in self.function(item):
@@ -61,20 +61,20 @@ class UserPart:
 
 
 class _ByOrigin(pickle.Pickler):
-    """Sends a part that a run file names by that name, and one that is built of it by how it is built."""
+    """Pickles a part of `ORIGINS` as the call that makes it again."""
 
     def reducer_override(self, part: Any) -> Any:
         return ORIGINS[id(part)][1] if id(part) in ORIGINS else NotImplemented
 
 
 def _pickled(value: Any) -> bytes:
-    """``value`` for the process. Pickled in this direction alone: it trusts the trainer, and the trainer not it."""
+    """``value`` for the process. Pickled in this direction alone: the trainer does not trust the process."""
     written = io.BytesIO()
     _ByOrigin(written).dump(value)
     return written.getvalue()
 
 
 def received(argument: str) -> Callable[[str], Iterator[Any]]:
-    """In the process: the function that was sent, from sent items to the parts of their results."""
+    """In the process: the function that was sent, which maps pickled items to parts of their results."""
     function = pickle.loads(base64.b64decode(argument))
     return lambda item: iter(function(pickle.loads(base64.b64decode(item))))

@@ -1,9 +1,9 @@
-"""The program of a worker process: ``python -m rewards.isolation.workers.worker CHANNEL``, a descriptor.
+"""The program of a worker process: ``python -m evenkeel.rewards.isolation.workers.worker DESCRIPTOR``.
 
-Over the channel goes JSON, one value a line. First line in: its settings. Then it imports the target, judges the
-warm-up items, caps its memory, and writes ``{"ready": true}``; from there each line in is an item with its token, for
-which it writes a line for each part that the target yields, and its result, each with the item's token. It ends when
-its input ends, and is killed when the thread that started it ends.
+The descriptor is a channel of JSON, one value a line. The first line in holds the settings. Then the worker imports the
+target, scores the warm-up items, limits its memory, and writes ``{"ready": true}``; after that each line in is an item
+with its token, and the worker writes a line for each part that the target yields and one for the result, each with that
+token. It ends when its input ends, and is killed when the thread that started it ends.
 
 CPU time is limited by ``ITIMER_PROF``, whose signal makes the kernel end the process: also inside C, with the GIL held,
 where no Python handler ever runs.
@@ -26,7 +26,7 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def main() -> None:
-    """Judge items until the input ends."""
+    """Score items until the input ends."""
     channel = int(sys.argv[1])
     os.set_inheritable(channel, False)
     items, results = os.fdopen(channel, "rb"), os.fdopen(os.dup(channel), "wb")
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _result(judge: Callable[[Any], Any], item: Any, token: str, cpu_seconds: float, results: BinaryIO) -> bytes:
-    """The line with the item's result; its parts are written before. What JSON cannot write ends the item."""
+    """The line with the item's result, after its parts are written. A value that JSON cannot write ends the item."""
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     try:
         value = judge(item)
@@ -68,7 +68,7 @@ def _result(judge: Callable[[Any], Any], item: Any, token: str, cpu_seconds: flo
         return _line(token=token, status="done", value=value, detail="")
     except MemoryError as error:
         return _line(token=token, status="memory_limit", detail=repr(error))
-    except Exception as error:  # noqa: BLE001 — the judge's failure is this item's result, not the pool's end
+    except Exception as error:  # noqa: BLE001 — a failure is this item's result, not the pool's end
         return _line(token=token, status="raised", detail=f"{type(error).__name__}: {error}"[:500])
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -86,12 +86,12 @@ def _write(results: BinaryIO, line: bytes) -> None:
 def _die_with(parent: int) -> None:
     with contextlib.suppress(OSError, AttributeError):  # without prctl only the end of the input ends it
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the line above
+    if os.getppid() != parent:  # the parent ended before the line above
         sys.exit()
 
 
 def _limit_memory(more: int | None) -> None:
-    """Let this process take so many bytes more than it holds; where memory runs out it is the first that is ended."""
+    """Let this process take ``more`` bytes than it holds; if memory runs out, the kernel kills it first."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
         score.write("1000")
     if more is None:
@@ -106,5 +106,5 @@ def _limit_memory(more: int | None) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except (BrokenPipeError, ConnectionResetError):  # who would read it has ended
+    except (BrokenPipeError, ConnectionResetError):  # the reader has ended
         os._exit(0)

@@ -16,24 +16,24 @@ from pathlib import Path
 from typing import Any
 
 MOST_MESSAGE_BYTES = 16 << 20
-"""Of one line that a worker sends, so that no worker can fill the memory of the process that reads it."""
+"""Longest line of a worker, so that no worker can fill the memory of the process that reads it."""
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
 
 
 class WorkerStartError(RuntimeError):
-    """A worker that did not become ready; the message holds what it wrote."""
+    """A worker did not become ready; the message holds its output."""
 
 
 class WorkerMessageError(ValueError):
-    """A worker sent what is neither a part nor the result of its item; the message says what."""
+    """A worker sent something that is neither a part nor the result of its item; the message describes it."""
 
 
 class WorkerProcess:
     """A started worker. It is *starting* until `receive` has returned its first message, which says that it is ready.
 
     Args:
-        settings: what ``rewards.isolation.workers.worker`` reads first. With ``users`` the worker has the whole
-            environment and prints to the terminal; else it has no secret and its output is discarded.
+        settings: read first by ``evenkeel.rewards.isolation.workers.worker``. With ``users`` the worker has the whole
+            environment and prints to the terminal; else it gets no secrets and its output is discarded.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -59,23 +59,23 @@ class WorkerProcess:
             self._channel.sendall(json.dumps({**settings, "parent": os.getpid()}).encode() + b"\n")
 
     def fileno(self) -> int:
-        """The descriptor that turns readable when `receive` has something to do."""
+        """The descriptor that becomes readable when `receive` has something to do."""
         return self._channel.fileno()
 
     @property
     def has_unsent(self) -> bool:
-        """Whether a part of its item is still to be sent, by `send_more` when the descriptor is writable."""
+        """True if a part of its item is still to be sent by `send_more` when the descriptor is writable."""
         return len(self._unsent) > 0
 
     @property
     def is_silent(self) -> bool:
-        """Whether it lives and has sent nothing more: all that an idle worker may do."""
+        """True if it lives and has sent nothing more, as an idle worker must."""
         poll = select.poll()
         poll.register(self, select.POLLIN)
         return not poll.poll(0)
 
     def send(self, item: Any) -> None:
-        """Hand over an item, or begin to: this never waits.
+        """Send an item, or as much of it as the channel takes without waiting.
 
         Every answer must carry the item's token, which is random: an answer to an earlier item does not count, and one
         to a later item cannot be prepared.
@@ -86,7 +86,7 @@ class WorkerProcess:
         self.send_more()
 
     def send_more(self) -> None:
-        """Send what the channel takes now. Nothing happens if the worker is dead; `receive` then raises."""
+        """Send more of the item. Does nothing if the worker is dead; `receive` then raises."""
         try:
             while self._unsent:
                 self._unsent = self._unsent[self._channel.send(self._unsent, socket.MSG_DONTWAIT) :]
@@ -96,10 +96,9 @@ class WorkerProcess:
             self._unsent = memoryview(b"")
 
     def receive(self) -> Iterator[dict[str, Any]]:
-        """The messages that are complete by now: parts of its item, and its result, after which nothing may follow.
+        """The messages that are complete: parts of its item, and its result, which must be the last.
 
-        JSON, never pickle: a worker that a completion has taken over can send values, and nothing that this process
-        would execute.
+        JSON, never pickle: a worker that a completion has taken over can send values, but no code.
 
         Raises:
             EOFError: the worker is dead.
@@ -129,7 +128,7 @@ class WorkerProcess:
             yield message
 
     def end(self) -> int:
-        """Kill it and what it started, release what it holds, and return its exit status."""
+        """Kill it and its child processes, close the channel, and return its exit status."""
         if self._process.returncode is None:  # until it is waited for, no other process has its number
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)  # it leads a session of its own
@@ -137,12 +136,12 @@ class WorkerProcess:
         return self._process.wait()
 
     def log_tail(self) -> str:
-        """The end of what it wrote before it was ready."""
+        """The end of its output before it was ready."""
         size = os.fstat(self._log.fileno()).st_size
         return os.pread(self._log.fileno(), size, 0).decode(errors="replace").strip()[-2000:]
 
     def exit_reason(self) -> str:
-        """How it ended: "by SIGSEGV"."""
+        """How it ended, as in "by SIGSEGV"."""
         code = self.end()
         if code >= 0:
             return f"with exit code {code}"
@@ -151,7 +150,7 @@ class WorkerProcess:
 
 
 def _environment(users: bool) -> dict[str, str]:
-    """Enough to find the same modules, and one order of sets; of a user's worker all variables, of others no secret."""
+    """The same module path and a fixed order of sets; for users' workers all other variables, else no secrets."""
     folders = [str(Path(folder).absolute()) for folder in sys.path]
     path = {"PYTHONPATH": os.pathsep.join(folders)}
     if users:

@@ -1,4 +1,4 @@
-"""A forked child: from its first line to the program, and how the zygote sees it."""
+"""A forked child: its start up to the program, and its record in the zygote."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass
 class Child:
-    """A program that runs, as its zygote knows it."""
+    """A running program, as its zygote knows it."""
 
     pid: int
     handle: int
@@ -31,7 +31,7 @@ class Child:
     killed: str | None = None
 
     def excess(self) -> str | None:
-        """The status of the limit that it has passed, if any."""
+        """The status of the limit that it has exceeded, if any."""
         now = time.monotonic()
         if time.clock_gettime(_cpu_clock(self.pid)) > self.limits["cpu_seconds"]:
             return "killed_cpu"
@@ -44,7 +44,7 @@ class Child:
         return "killed_threads" if _num_threads(self.pid) > self.limits["threads"] else None
 
     def waited(self) -> float:
-        """Seconds in which its first thread was ready to run without a processor; 0 where the kernel does not count.
+        """Seconds in which its first thread was ready to run without a processor; 0 if the kernel does not count them.
 
         The second number of schedstat, in nanoseconds, see sched-stats.rst of the kernel.
         """
@@ -66,7 +66,7 @@ def become(descriptors: list[int], limits: dict[str, Any], confinement: Confinem
             memory_bytes=limits["memory_bytes"],
             output_bytes=limits["output_bytes"],
         )
-    except BaseException as error:  # noqa: BLE001 — told to the other side, and the program does not start
+    except BaseException as error:  # noqa: BLE001 — reported to the other side; the program does not start
         os.write(status, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         os._exit(1)
     try:
@@ -80,8 +80,8 @@ class Channel:
     """The program's end of a stream of frames: four bytes of length, then the payload.
 
     Plain reads and writes of one descriptor: the filter permits no more. ``receive`` raises ``EOFError`` when the
-    other side is done; ``send`` raises ``ValueError`` for a frame above ``most`` bytes, ``BrokenPipeError`` when nobody
-    listens.
+    other side is done; ``send`` raises ``ValueError`` for a frame above ``most`` bytes, ``BrokenPipeError`` when it is
+    closed.
     """
 
     def __init__(self, descriptor: int, most: int) -> None:
@@ -113,7 +113,7 @@ class Channel:
 
 
 def _rearranged(descriptors: list[int], frame_bytes: int) -> dict[str, Any]:
-    """Standard streams and channel at their places, all else closed; the names that the program finds."""
+    """Move standard streams and channel to their places and close all else; returns the program's extra globals."""
     names = {}
     for target, descriptor in enumerate(descriptors[STDIN:STATUS]):
         os.dup2(descriptor, target)

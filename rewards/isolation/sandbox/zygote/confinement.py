@@ -1,4 +1,4 @@
-"""A forked child gives up everything but reading a few folders, computing and writing to its own descriptors."""
+"""Confinement of a child to reading a few folders, computing, and writing to its own descriptors."""
 
 import ctypes
 import math
@@ -14,21 +14,21 @@ from . import landlock, seccomp
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 1, 38, 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
 _MAIN_STACK_BYTES = 100 << 20  # the kernel keeps at least 128 MiB free below the stack of the first thread
-# A program may set another stack than it gets, as many that recurse do: the address space bounds that as all else.
+# A program may set its own stack size, as many that recurse do: the address space limits it too.
 _SOFT = (resource.RLIMIT_STACK,)
 _OPEN_FILES = 64
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """What a zygote prepares once for all its children: rules and filter, or neither at isolation ``none``."""
+    """Rules and filter, prepared once for all children of a zygote; neither at isolation ``none``."""
 
     rules: int | None
     filter: seccomp.Filter | None
 
     @classmethod
     def prepared(cls, readable: Iterable[str]) -> "Confinement":
-        """Rules that leave ``readable`` open for reading, and the filter; ``OSError`` where this kernel has none."""
+        """Rules that leave ``readable`` open for reading, and the filter; ``OSError`` if this kernel has none."""
         if not landlock.abi():
             raise OSError("no landlock: it needs Linux 5.13 with lsm=landlock,… and a container that permits it")
         return cls(landlock.ruleset(readable), seccomp.Filter())
@@ -51,9 +51,9 @@ class Confinement:
 
 
 def set_resource_limits(cpu_seconds: float, memory_bytes: int, output_bytes: int) -> None:
-    """Limits of the kernel's own. Soft and hard are equal: a program cannot raise them, and CPU time kills at once.
+    """Set the kernel's limits. Soft and hard are equal: a program cannot raise them, and CPU time kills at once.
 
-    The stack of the first thread is the exception: its size is not a limit of anything but itself.
+    The stack of the first thread is the exception: its size limits nothing else.
     """
     address_space = _address_space() + memory_bytes
     limits = {

@@ -1,7 +1,7 @@
 """Landlock: files may be read beneath given folders; everything else in the file system, and the network, is closed.
 
-See landlock(7). A kernel announces an ABI version; each version handles more. What an older one leaves open the
-seccomp filter closes: truncation (before 3), TCP (before 4), ioctl on devices (before 5), abstract sockets and
+See landlock(7). A kernel announces an ABI version; each version handles more. The seccomp filter closes
+what older versions leave open: truncation (before 3), TCP (before 4), ioctl on devices (before 5), abstract sockets and
 signals (before 6).
 """
 
@@ -22,12 +22,12 @@ _libc.syscall.restype = ctypes.c_long
 
 
 def abi() -> int:
-    """The kernel's landlock version; 0 where there is none or it is switched off."""
+    """The kernel's landlock version; 0 if landlock is missing or switched off."""
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))))
 
 
 def ruleset(readable: Iterable[str], writable_devices: Iterable[str] = ("/dev/null",)) -> int:
-    """A file descriptor of the rules; those of the paths that do not exist are left out."""
+    """A file descriptor of the rules; paths that do not exist are left out."""
     version = abi()
     rights = (1 << _FILE_RIGHTS[min(version, 5)]) - 1
     attributes = struct.pack("QQQ", rights, _NETWORK_RIGHTS, _SCOPES)[: 8 if version < 4 else 16 if version < 6 else 24]

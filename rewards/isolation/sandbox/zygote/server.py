@@ -1,10 +1,10 @@
-"""The warmed process: it forks a child per program, watches its limits and tells how it ended.
+"""The warmed process: it forks a child per program, enforces its limits and reports how it ended.
 
 A request is one message on the control socket: limits as JSON and the descriptors of the program: source, standard
 input, output and error as memory files, the *status* socket and, for a session, the channel. The child reads the
 source itself: this process never holds a program, so no program inherits another. Over the status socket go "ready"
-from the confined child, then the result from here. When its other side is shut, the run is given up and killed; when
-the control socket is, everything is.
+from the confined child, then the result from here. When its other side is closed, the program is killed; when the
+control socket is, all are.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ _WARM_UP = {"numpy": "import numpy; a = numpy.ones((8, 8)); a @ a; numpy.sort(a.
 
 
 def serve(control: socket.socket, options: dict[str, Any]) -> NoReturn:
-    """Warm up, say "ready" and serve requests until the other side goes."""
+    """Warm up, send "ready", and serve requests until the other side closes."""
     confined = options["isolation"] != "none"
     for name in options["preimported"]:
         importlib.import_module(name)
@@ -43,7 +43,7 @@ def serve(control: socket.socket, options: dict[str, Any]) -> NoReturn:
 
 
 class Server:
-    """The loop."""
+    """The loop over requests and running children."""
 
     def __init__(self, control: socket.socket, confinement: Confinement) -> None:
         self._control = control
@@ -57,7 +57,7 @@ class Server:
         """Serve until the trainer is gone; children die with this process."""
         while os.getppid() == self._parent:
             timeout = _TICK_SECONDS if self._children else _ORPHAN_CHECK_SECONDS
-            # The control socket, registered first, comes first: no descriptor is opened after one was closed here.
+            # The control socket, registered first, comes first: no descriptor is opened after one is closed here.
             for descriptor, _ in self._poll.poll(timeout * 1000):
                 if descriptor == self._control.fileno():
                     self._accept()
@@ -109,10 +109,10 @@ class Server:
             self._poll.unregister(child.status)
 
     def _ended(self, child: Child) -> None:
-        """Collect a program that has ended and tell how."""
+        """Collect a program that has ended and report how."""
         waited = child.waited()
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)  # what it may have started at isolation none
+            os.killpg(child.pid, signal.SIGKILL)  # its child processes, possible at isolation none
         _, status, usage = os.wait4(child.pid, 0)
         result = {
             "wait_status": status,

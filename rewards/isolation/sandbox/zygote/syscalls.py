@@ -1,6 +1,6 @@
 """The system calls that a sandboxed program may make: names, their numbers by architecture, conditions on arguments.
 
-Whatever is not in these tables is refused, also what a future kernel adds. Numbers are those of the kernel's
+Calls that are not in these tables are refused, also those that a future kernel adds. Numbers are those of the kernel's
 ``unistd_64.h`` (x86-64) and ``asm-generic/unistd.h`` (aarch64); a kernel never changes them.
 """
 
@@ -14,12 +14,12 @@ def _numbers(table: str) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a filter must know of a processor.
+    """A processor's system calls, for the filter.
 
     Attributes:
-        audit: the ``AUDIT_ARCH_*`` constant with which the kernel names it; another one means foreign system calls.
+        audit: its ``AUDIT_ARCH_*`` constant; another one means foreign system calls.
         numbers: the permitted calls.
-        clone3: refused in its own way: glibc starts threads by ``clone`` where ``clone3`` is not implemented.
+        clone3: refused as not implemented, so that glibc starts threads by ``clone``.
     """
 
     audit: int
@@ -70,13 +70,13 @@ AARCH64 = Architecture(
 )
 
 ARCHITECTURES = {"x86_64": X86_64, "aarch64": AARCH64, "arm64": AARCH64}
-"""By ``platform.machine()``. Elsewhere there is no filter, and so no sandbox."""
+"""By ``platform.machine()``. Other processors have no filter, and so no sandbox."""
 
 X32_BIT = 0x40000000
-"""Set in the numbers of the x32 calls, a second table of x86-64 that would pass by every other check."""
+"""Set in the numbers of the x32 calls, a second table of x86-64 that would pass every other check."""
 
 NEWEST = 460
-"""Above it calls are answered as by an old kernel, "not implemented", so that libraries take the older way."""
+"""Calls above it are refused as not implemented, as by an old kernel, so that libraries use older calls."""
 
 OWN_PID = -1
 """Stands for the process id, which is known only after the fork."""
