@@ -1,4 +1,4 @@
-"""Verifiers: what decides whether a completion is right. No torch, no TRL: they run anywhere."""
+"""Verifiers score completions against references. No torch, no TRL: they run anywhere."""
 
 from evenkeel.errors import Refusal
 from evenkeel.rewards.parts import GENERATORS, build_verifier

@@ -1,4 +1,4 @@
-"""Where a completion states its answer: string functions that are linear in its length and never raise."""
+"""Extraction of answers from completions: string functions that are linear in the length and never raise."""
 
 import re
 from dataclasses import dataclass
@@ -78,9 +78,9 @@ class Extraction:
 
 
 def after_thought(completion: str) -> Extraction:
-    """What follows the last ``</think>``, without end-of-text tokens; everything where there is no thought.
+    """The text after the last ``</think>``, without end-of-text tokens; the whole text if there is no thought.
 
-    A thought that is opened and not closed again has nothing after it: what it contains is not an answer.
+    A thought that is never closed has nothing after it: its content is not an answer.
     """
     final = completion.rpartition(THOUGHT_CLOSES)[2]
     if THOUGHT_OPENS in final:
@@ -92,7 +92,7 @@ def answer_block(completion: str) -> Extraction:
     """The content of the one ``<answer>`` block that ends the completion, after the last ``</think>``.
 
     Answer tags inside the thought do not count. After it, a second opening or closing tag, or anything but blanks and
-    end-of-text tokens after the block, leaves open which answer is meant: then there is none.
+    end-of-text tokens after the block, leaves open which answer is meant: then there is no answer.
     """
     final = after_thought(completion)
     if final.text is None:
@@ -129,7 +129,7 @@ def code_block(completion: str) -> Extraction:
 def boxed_answer(completion: str) -> Extraction:
     r"""The content of the last ``\boxed{…}`` after the last ``</think>``, braces inside it paired.
 
-    Of boxes in one another the outermost counts. A box that is not closed is none, and a completion that breaks off
+    Of nested boxes the outermost counts. A box that is not closed does not count, and a completion that breaks off
     inside a box has no answer, whatever it boxed before.
     """
     final, boxes = _boxes(completion)
@@ -139,8 +139,8 @@ def boxed_answer(completion: str) -> Extraction:
 def boxed_answers(completion: str) -> Extraction:
     r"""`boxed_answer`, or the list of the last boxes where nothing but a comma, "and" or "or" stands between them.
 
-    ``$x=\boxed{2}$ or $x=\boxed{3}$`` answers "2, 3". The same box again adds nothing. There is none where "the answer
-    is" another one behind the last.
+    ``$x=\boxed{2}$ or $x=\boxed{3}$`` answers "2, 3". The same box again adds nothing. It has no
+    text if "the answer is" follows the last box with another value.
     """
     final, boxes = _boxes(completion)
     if final.text is None:
@@ -169,9 +169,9 @@ def marked_answer(completion: str) -> Extraction:
     no other marker comes after it, also within "The answer is $\boxed{12}$."
 
     The answer ends with its sentence or line, or with the displayed formula that opens it; "because …" is no part of
-    it. It is whole: "12 or 13" and "12, 13" stay a choice and a list. There is none where the last marker asks (``?``),
-    denies ("is not") or doubts ("might be"), or where what follows takes it back ("Wait", "Correction"). "If the answer
-    is 12" and a heading with text below it (``#### Step 2``) are no markers.
+    it. It is whole: "12 or 13" and "12, 13" stay a choice and a list. It has no text if the last marker asks (``?``),
+    denies ("is not") or doubts ("might be"), or if the text after it takes it back ("Wait", "Correction"). "If the
+    answer is 12" and a heading with text below it (``#### Step 2``) are not markers.
     """
     final, boxes = _boxes(completion)
     text = after_thought(completion).text if final is _NO_BOX else final.text
@@ -215,12 +215,12 @@ def _content(text: str, box: _Box) -> str:
 
 
 def _plain(text: str) -> str:
-    """Letters and digits of ``text`` without commands."""
+    """Letters and digits of ``text`` without LaTeX commands."""
     return re.sub(r"\\[a-zA-Z]+|[\W_]", "", text)
 
 
 def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
-    """The text after the thought, or why it holds no answer, and the outermost boxes in it."""
+    """The text after the thought, or why it has no answer; and the outermost boxes in it."""
     final = after_thought(completion)
     open_braces: list[_Box | None] = []  # None of braces that open no box
     boxes: list[_Box] = []
@@ -247,18 +247,18 @@ def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
 
 
 def has_tags_once_in_order(completion: str) -> bool:
-    """Whether ``<think>``, ``</think>``, ``<answer>`` and ``</answer>`` each occur once in all, in this order."""
+    """True if ``<think>``, ``</think>``, ``<answer>`` and ``</answer>`` each occur exactly once, in this order."""
     tags = (THOUGHT_OPENS, THOUGHT_CLOSES, ANSWER_OPENS, ANSWER_CLOSES)
     positions = [completion.find(tag) for tag in tags]
     return all(completion.count(tag) == 1 for tag in tags) and positions == sorted(positions)
 
 
 def is_blank(text: str) -> bool:
-    r"""Whether ``text`` shows nothing.
+    r"""True if nothing in ``text`` is visible.
 
-    Letters, numbers, punctuation and symbols show something, but for those whose glyph is empty. All else does not:
-    white space, controls, format characters (``\u200b``), variation selectors and other marks without a letter to stand
-    on, and code points that no font knows: private, unassigned, surrogates.
+    Letters, numbers, punctuation and symbols are visible, except those with an empty glyph. Everything else is not:
+    white space, controls, format characters (``\u200b``), variation selectors and other marks without a letter, and
+    private, unassigned and surrogate code points.
     """
     return all(category(character)[0] not in "LNPS" or character in _EMPTY_GLYPHS for character in text)
 

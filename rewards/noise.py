@@ -1,11 +1,11 @@
-"""Verdicts made wrong on purpose, with errors of known rates that training alone sees.
+"""Simulated verifier errors of known rates, visible to training alone.
 
     rewards:
       - verifier: countdown
         noise: {false_positive: 0.05, false_negative: 0.15, kind: random}
 
-An error is a function of the completion, never of a stream of random numbers: the same on any number of processes and
-after a resume. Errors are nested: what is turned round at 5 % is at 15 %.
+An error is a function of the completion, not of a stream of random numbers: it is the same on any number of processes
+and after a resume. Errors are nested: a verdict that is inverted at 5 % is also inverted at 15 %.
 """
 
 import hashlib
@@ -70,14 +70,14 @@ def noisily_right(
     completion: str,
     answer: str | None,
 ) -> bool:
-    """Whether a completion counts as right in training: ``right ≠ (u < rate)``, with u uniform on [0, 1).
+    """True if a completion counts as right in training: ``right ≠ (u < rate)``, with u uniform on [0, 1).
 
-    ``u`` is made of the reward's label, and
+    ``u`` is a hash of the reward's label, and
 
     - random: ``row_key`` (the run's seed, the number of the rollout batch, the prompt, which of its samples in that
       batch) and the completion's text;
     - systematic: ``problem`` (prompt and reference) and the answer that the verifier read, or the completion's text
-      where it read none. It is the same in all runs, as a verifier is.
+      where it read none. It is the same in all runs.
     """
     if noise.matching is not None and not re.search(noise.matching, completion):
         return right
@@ -87,6 +87,6 @@ def noisily_right(
 
 
 def uniform(*parts: Any) -> float:
-    """A number in [0, 1) of 53 bits that is a function of ``parts`` alone: BLAKE2b of them as JSON."""
+    """A number in [0, 1) of 53 bits that depends on ``parts`` alone: BLAKE2b of their JSON."""
     written = json.dumps(parts, sort_keys=True, default=str).encode()
     return (int.from_bytes(hashlib.blake2b(written, digest_size=8).digest(), "big") >> 11) * 2.0**-53

@@ -44,29 +44,27 @@ GENERATORS: dict[str, Callable[..., list[dict[str, Any]]]] = {
     "guessing": rows.guessing,
     "key_door": rows.key_door,
 }
-"""Datasets made on the spot, by the name that ``data.<part>.generator`` gives."""
-
-
+"""Name in ``data.<part>.generator`` → generator of rows."""
 VERIFIER_KIND = Kind("verifier", lambda: VERIFIERS)
 
 
 class FunctionVerifier(Verifier):
-    """A verifier made of a plain function ``(completion, reference) → Verdict`` or a bare score; 1 is its full one."""
+    """A function ``(completion, reference) → Verdict``, or a bare score, as a verifier with the full score 1."""
 
     def __init__(self, function: Callable[..., Verdict]) -> None:
         self.function = function
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge ``completion`` by the function."""
+        """Score ``completion`` by the function."""
         return as_verdict(self.function(completion, reference))
 
 
 def build_verifier(spec: PartSpec) -> Verifier:
     """The verifier that ``spec`` names: a name, ``package.module:attribute``, ``{name: …, option: …}``, or a function.
 
-    What is named is a `Verifier` class, whose constructor takes the options, a function
-    ``(completion, reference, *, option…) → Verdict``, or a `Verifier` that is built already and takes none. An option
-    that is itself a `Verifier` is written like one and built first.
+    ``spec`` names a `Verifier` class, whose constructor takes the options, a function
+    ``(completion, reference, *, option…) → Verdict``, or a `Verifier` object, which takes no options. An option that is
+    itself a `Verifier` is written like one and built first.
 
     Raises:
         PartError: unknown name (with the nearest), failing import; unknown, missing or ill-typed options.

@@ -1,4 +1,4 @@
-"""Are a dataset's references usable? Asked before training: a bad gold answer is a reward that nobody can earn."""
+"""Checks of a dataset's references before training: a bad gold answer is a reward that nobody can earn."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,13 +13,13 @@ logger = logging.getLogger(__name__)
 
 MOST_NAMED = 5
 OWN_BATCH = 64
-"""Rows in a batch of a user's own verifier, whose time is limited by the batch."""
+"""Rows in a batch of a user's verifier, whose time limit is per batch."""
 
 
 def unusable_references(verifier: Verifier, references: Iterable[Any]) -> dict[int, str]:
-    """Why the verifier cannot use a reference, by its row; empty where it can use them all.
+    """Row → the reason why the verifier cannot use its reference; rows that it can use are absent.
 
-    A user's own is asked in batches, each with its time for one; the first in which it runs out of it is the last.
+    A user's verifier gets batches of 64 rows, each with its own time limit; the first that times out is the last.
     """
     references, verifier = list(references), bounded(verifier)
     size = OWN_BATCH if isinstance(verifier, UserVerifier) else max(len(references), 1)
@@ -64,18 +64,17 @@ def check_rewards(
     max_unusable: int = 0,
     only_measure: Collection[str] = (),
 ) -> list[int]:
-    """Score, with each of a run's verifiers, for every row that it will score an empty completion, and the gold answer
-    and a plain wrong one where they are known.
+    """Try each of a run's verifiers on its rows: an empty completion, and, if known, the gold answer and a wrong one.
 
-    A user's own verifier is tried before that on a few rows, with texts that no verifier should mind or pay.
+    A user's verifier is tried first on a few rows, with texts at which no verifier should fail.
 
-    Returns the rows that every such verifier can use. Up to ``max_unusable`` others are left out, with a warning that
+    Returns the rows that all their verifiers can use. Up to ``max_unusable`` others are left out, with a warning that
     names them; more are refused.
 
     Args:
         tasks: label → the one task whose rows it scores; ``None`` = all rows.
         row_tasks: the rows' tasks; ``None`` = they have none.
-        only_measure: labels of those with weight 0: what they cannot use is named, and trained by the others.
+        only_measure: labels of those with weight 0: rows that they cannot use are named, and trained on the others.
     """
     of_rows = row_tasks or [None] * len(references)
     left_out: set[int] = set()

@@ -23,10 +23,9 @@ from evenkeel.errors import Refusal, suggest
 PartSpec = str | Callable[..., Any] | Mapping[str, Any]
 """A part as a user writes it: a name, ``package.module:attribute``, ``{name: …, option: …}``, or an object."""
 
-
 ORIGINS: dict[int, tuple[Any, tuple[Callable[..., Any], tuple[Any, ...]]]] = {}
-"""By ``id``, each part that was imported by its path, or built of one: the part, and a function with arguments that
-makes it once more, in another process too."""
+"""``id`` of a part that was imported by its path, or built from one → the part, and a function with its arguments that
+makes the part again, in this or another process."""
 
 
 class PartError(Refusal):
@@ -52,7 +51,7 @@ def without_own_code() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Found:
-    """What a specification names, before its options are checked."""
+    """The part that a specification names, before its options are checked."""
 
     label: str
     target: Any
@@ -72,7 +71,7 @@ class Kind:
     built_in: Callable[[], Mapping[str, Any]]
 
     def find(self, spec: Any) -> Found:
-        """What ``spec`` names, with its options.
+        """The part that ``spec`` names, with its options.
 
         Raises:
             PartError: no name, an unknown name (with the nearest), or a failing import.
@@ -114,13 +113,13 @@ class Kind:
         return found
 
     def _check_owner(self, path: str, module: str) -> None:
-        """Refuse what Python itself brings, before it is imported and before it is called."""
+        """Refuse modules of the standard library, before they are imported and before they are called."""
         if is_of_python(module):
             what = f"{self.name} {path!r} is of Python's standard library, which is not called. Name one of your own."
             raise PartError(what, code="standard-library")
 
     def check_returned(self, found: Found, called: Any, accepts: Callable[[Any], bool], example: str) -> None:
-        """Refuse a ``module:attribute`` that is not a function of this kind, which its annotation tells before a call.
+        """Refuse a ``module:attribute`` whose return annotation is not that of this kind, before it is called.
 
         Args:
             called: the function whose annotations are read.
@@ -145,7 +144,7 @@ class Kind:
 
         Args:
             hints_of: the function or class whose annotations give the types.
-            build: annotation → how an option of that type is made of what a user writes (a part inside a part).
+            build: annotation → builder of such an option from the user's value (a part inside a part).
 
         Raises:
             PartError: an option that is unknown (with the nearest), missing or not of its type.
@@ -191,12 +190,12 @@ class Kind:
 
 
 def is_of_python(name: str) -> bool:
-    """Whether a module, or ``module:attribute``, is of Python's standard library."""
+    """True for a module, or ``module:attribute``, of Python's standard library."""
     return re.split("[.:]", name)[0] in sys.stdlib_module_names
 
 
 def _module_of(target: Any) -> str:
-    """The module that a callable was written in; of a partial its function's; of a C function's method ``builtins``."""
+    """The module of a callable; for a partial that of its function, for a method of a C function ``builtins``."""
     while isinstance(target, partial):
         target = target.func
     return getattr(target, "__module__", None) or type(target).__module__

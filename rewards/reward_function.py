@@ -1,9 +1,9 @@
-"""The adapter that makes TRL reward functions of verifiers.
+"""The adapter from verifiers to TRL's reward functions.
 
-TRL leaves a row out only if *every* reward function returns ``None`` for it; one that is scored by only some of them
-would be trained on part of its reward. So the functions of a run are a `RewardFunctionGroup`: a row that one of them
-cannot score is unscored by all, unless that one has weight 0. A row belongs to at most one task; a function of another
-task returns ``None`` for it, which TRL leaves out of the sum.
+TRL leaves a row out only if *every* reward function returns ``None`` for it; a row that only some of them scored would
+be trained on part of its reward. So the functions of a run form a `RewardFunctionGroup`: a row that one of them cannot
+score is unscored by all, unless that function has weight 0. A row belongs to at most one task; functions of other tasks
+return ``None`` for it, which TRL leaves out of the sum.
 """
 
 import logging
@@ -37,23 +37,22 @@ class RewardFunction:
     ``frac_unscored``, ``frac_killed`` (cut off at a limit), ``time_p50_s`` and ``time_p99_s`` (wall time of one
     verdict). TRL itself logs ``rewards/<name>/mean``.
 
-    With `RewardNoise` the scores are noisy wherever the caller hands over ``row_key``, as training does and an
-    evaluation does not. All of the above stays true, and so does the column ``correct``; its noisy version is the
-    column ``noisy_correct``.
+    With `RewardNoise` the scores are noisy if the caller passes ``row_key``: training does, evaluation does not. The
+    metrics above and the column ``correct`` stay without noise; the column ``noisy_correct`` has it.
 
-    Of a conversation with tools the last message of the policy is scored. Where an environment failed its row is
-    unscored; ``environment/frac_failed``, ``turns`` and ``calls`` are logged, the column ``environment/failure``, and
-    what `by_turn` finds.
+    In a conversation with tools the policy's last message is scored. A row whose environment failed is unscored. Also
+    logged: ``environment/frac_failed``, ``turns`` and ``calls``, the column ``environment/failure``, and those of
+    `by_turn`.
 
     Args:
         verifier: scores each completion. One that raises leaves its row unscored, with the exception as the reason: a
             malformed row must not end a long run. A user's own is bounded in time too (`rewards.user_verifiers`).
         name: names its metrics.
         task: scores only the rows whose ``task`` column is this; ``None`` = all rows.
-        prefilled_thought: the chat template's generation prompt ends with ``<think>``. TRL hands over the completion
-            without it; the verifier sees it. A prompt that is plain text is looked at itself.
-        noise: simulated errors of the verdicts, in training only; ``None`` = none.
-        only_measures: it has weight 0, so that a row that it cannot score is trained by what the others say.
+        prefilled_thought: the chat template's generation prompt ends with ``<think>``. TRL passes the completion
+            without it; the verifier gets it. A plain-text prompt is inspected itself instead.
+        noise: simulated verifier errors, in training only; ``None`` = no noise.
+        only_measures: it has weight 0, so that rows that it cannot score are still trained on the other rewards.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class RewardFunction:
         batch = Batch(prompts, completions, reference, completion_ids, task, environments, row_key)
         found = self.group.verdicts(batch)
         verdicts = found.of_functions[self.__name__]
-        is_first = self is self.group.functions[0]  # which logs what belongs to a row once
+        is_first = self is self.group.functions[0]  # logs what is common to all functions
         if log_extra is not None:
             if self.verifier.reads_reference:
                 log_extra(f"{self.__name__}/answer", [verdict and verdict.answer for verdict in verdicts])
@@ -115,11 +114,11 @@ class RewardFunction:
 
     @property
     def wants_row_keys(self) -> bool:
-        """Whether training has to hand over ``row_key``: a number for each sample of a run."""
+        """True if training has to pass ``row_key``, a number for each sample of a run."""
         return self.noise is not None
 
     def verdicts(self, batch: "Batch") -> list[Verdict | None]:
-        """This verifier's verdict on each row, ``None`` where the row is of another task."""
+        """This verifier's verdict on each row; ``None`` for rows of other tasks."""
         tasks = batch.tasks or [None] * len(batch.completions)
         mine = [row for row, task in enumerate(tasks) if self.task is None or task == self.task]
         texts = [self._text(batch, row) for row in mine]
@@ -137,7 +136,7 @@ class RewardFunction:
         return verdicts
 
     def is_right(self, verdict: Verdict) -> bool | None:
-        """Whether the verdict has the verifier's full score; ``None`` = unscored."""
+        """True if the verdict has the verifier's full score; ``None`` = unscored."""
         return None if verdict.score is None else verdict.score >= self.verifier.full_score
 
     def is_noisily_right(self, batch: "Batch", row: int, verdict: Verdict) -> bool | None:
@@ -185,12 +184,12 @@ class RewardFunction:
 
 @dataclass(frozen=True)
 class Batch:
-    """What TRL hands to the reward functions of one batch, a row per completion.
+    """TRL's arguments of reward functions for one batch, one row per completion.
 
     Attributes:
-        token_ids: what the policy sampled; ``None`` where the caller does not say.
-        tasks: the rows' tasks; ``None`` where they have none.
-        environments: in which the policy acted; ``None`` where it could not.
+        token_ids: the tokens that the policy sampled; ``None`` = unknown.
+        tasks: the rows' tasks; ``None`` = no tasks.
+        environments: those in which the policy acted; ``None`` = no environments.
         row_keys: a number for each sample of the run; ``None`` outside of training.
     """
 
@@ -203,7 +202,7 @@ class Batch:
     row_keys: Sequence[int] | None = None
 
     def is_same(self, other: "Batch") -> bool:
-        """Whether both hold the very same objects, as TRL hands them to one function after another."""
+        """True if both hold the very same objects, as TRL passes them to one function after another."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return all(mine is theirs for mine, theirs in pairs)
 
@@ -213,10 +212,10 @@ class Verdicts:
     """A group's verdicts on one batch.
 
     Attributes:
-        of_functions: by the function's name, one per row; ``None`` where the row is of another task.
-        unscored: rows that a function of theirs with a weight could not score, or whose environment failed.
-        correct: whether the row is right by the first function that scores it; ``None`` = unscored.
-        noisy_correct: the same with that function's noise; ``None`` where there is none.
+        of_functions: name of the function → one per row; ``None`` for rows of other tasks.
+        unscored: true for rows that a function with a weight could not score, or whose environment failed.
+        correct: true for rows that are right by the first function of their task; ``None`` = unscored.
+        noisy_correct: the same with that function's noise; ``None`` = no noise.
     """
 
     of_functions: Mapping[str, Sequence[Verdict | None]]
@@ -233,9 +232,9 @@ class RewardFunctionGroup:
         self._newest: tuple[Batch, Verdicts] | None = None
 
     def verdicts(self, batch: Batch) -> Verdicts:
-        """The verdicts of all functions on a batch, made when the first of them asks for it."""
+        """The verdicts of all functions on a batch, made at the first call for that batch."""
         if self._newest is None or not self._newest[0].is_same(batch):
-            self._newest = batch, self._made(batch)  # the batch is kept, so that no later one has its identity
+            self._newest = batch, self._made(batch)  # kept, so that no later object gets the id of one of its own
         return self._newest[1]
 
     def _made(self, batch: Batch) -> Verdicts:
@@ -267,11 +266,11 @@ def reward_functions(
     """The reward functions of a run, which score each batch together.
 
     Args:
-        verifiers: by the name of their metrics, in the order of the rewards' weights. The first one that scores a row
+        verifiers: name of the metrics → verifier, in the order of the rewards' weights. The first one of a row's task
             decides whether the row counts as right.
         tasks: name → the one task whose rows it scores; absent or ``None`` = all rows.
         prefilled_thought: see `RewardFunction`.
-        noise: name → its noise; absent or ``None`` = none.
+        noise: name → its noise; absent or ``None`` = no noise.
         only_measure: names of those with weight 0.
     """
     functions = [
@@ -309,17 +308,17 @@ def _log_environments(
 
 
 def _last_turn(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The text of the policy's last message, its thought in tags where the response template has set it apart."""
+    """The text of the policy's last message; a thought that the response template split off is put back in tags."""
     said = (each for each in reversed(messages) if each.get("role", "assistant") == "assistant")
     message: Mapping[str, Any] = next(said, {})
     content, thought = message.get("content") or "", message.get("reasoning_content")
-    if not isinstance(content, str):  # parts, of which texts count
+    if not isinstance(content, str):  # a list of parts; only texts count
         content = "".join(part.get("text") or "" for part in content if isinstance(part, Mapping))
     return f"{THOUGHT_OPENS}{thought}{THOUGHT_CLOSES}{content}" if isinstance(thought, str) else content
 
 
 def _recordable(verdict: Verdict) -> Verdict:
-    """The verdict with a score that float32 can sum or none, and with texts that every table and terminal can hold."""
+    """The verdict, unscored if float32 cannot sum its score, with texts that every table and terminal can hold."""
     answer = None if verdict.answer is None else _printable(verdict.answer)
     verdict = replace(verdict, answer=answer, reason=_printable(verdict.reason))
     if verdict.score is None or not score_problem(verdict.score):
@@ -328,6 +327,6 @@ def _recordable(verdict: Verdict) -> Verdict:
 
 
 def _printable(text: str) -> str:
-    """``text`` with lone surrogates and control characters, which a model may well write, as escapes."""
+    """``text`` with lone surrogates and control characters, which a model may write, as escapes."""
     escaped = str(text).encode("utf-8", "backslashreplace").decode()
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", escaped)

@@ -1,4 +1,4 @@
-"""What a verifier is: a completion and a reference in, a verdict with its evidence out.
+"""The contract of a verifier: a completion and a reference in, a verdict with its evidence out.
 
 A verdict has three values. *Right* and *wrong* are about the completion; **unscored** (score ``None``) says that the
 *reference* is unusable or the verifier failed. A bad completion is never unscored: it is wrong. Unscored rows are left
@@ -29,8 +29,8 @@ class Verdict:
         score: the reward, in the verifier's own units; ``None`` = unscored.
         answer: what was read from the completion as its answer; ``None`` where no answer was found.
         reason: why this score, in words for the person who reads the completions table.
-        killed: judging it was cut off at a limit of time or memory.
-        seconds: what judging it took, in wall time; ``None`` = not measured. No part of equality.
+        killed: scoring was cut off at a limit of time or memory.
+        seconds: wall time of scoring; ``None`` = not measured. Ignored by ``==``.
     """
 
     score: float | None
@@ -41,12 +41,12 @@ class Verdict:
 
 
 class Verifier(ABC):
-    """Judges one completion against one reference.
+    """Scores completions against references.
 
     A subclass is a frozen dataclass whose fields are its options. It is deterministic, picklable and bounded in time
     whatever the completion contains. ``full_score`` is the score of a right answer; accuracy is the share of scored
-    completions that reach it. ``reads_reference`` is false for one that judges the form alone: any reference, or none,
-    will do.
+    completions that reach it. ``reads_reference`` is false for a verifier of the form alone, which accepts
+    any reference or none.
     """
 
     full_score: float = 1.0
@@ -54,13 +54,13 @@ class Verifier(ABC):
 
     @abstractmethod
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge ``completion``, the whole text that the policy wrote, against ``reference``."""
+        """Score ``completion``, the whole text that the policy wrote, against ``reference``."""
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        """Judge a batch, in its order; a verifier with worker processes overrides this to use them side by side.
+        """Score a batch, in its order; a verifier with worker processes overrides this to use them in parallel.
 
-        A verdict does not depend on what else is in the batch. One that raises is ``Verdict(None, …)``: a malformed
-        row must not end a long run.
+        A verdict does not depend on the rest of the batch. A row for which the verifier raises gets
+        ``Verdict(None, …)``: a malformed row must not end a long run.
         """
         return [
             self._timed(completion, reference) for completion, reference in zip(completions, references, strict=True)
@@ -73,34 +73,34 @@ class Verifier(ABC):
         except SystemExit as stop:
             verdict = Verdict(None, None, f"the verifier failed: it called sys.exit({stop.code!r})")
         except Exception as error:
-            logger.debug("%s could not judge against %.200r", type(self).__name__, reference, exc_info=True)
+            logger.debug("%s could not score against %.200r", type(self).__name__, reference, exc_info=True)
             verdict = Verdict(None, None, f"the verifier failed: {type(error).__name__}: {error}")
         return replace(verdict, seconds=time.perf_counter() - started)
 
     def gold_completion(self, reference: Any) -> str | None:
         """A completion that must earn ``full_score``, or ``None`` where the reference holds no answer to write down.
 
-        With it a dataset is checked before training: a verifier that refuses its own gold answer is a silent loss.
+        Datasets are checked with it before training: a verifier that refuses its own gold answer is a silent loss.
         """
         return None
 
     def wrong_completion(self, reference: Any) -> str | None:
         """A completion that must not earn ``full_score``, or ``None`` where none is known.
 
-        With it a dataset is checked before training too: a reference against which everything is right teaches nothing.
+        Datasets are checked with it before training: a reference that accepts every answer teaches nothing.
         """
         return None
 
     def unanswerable(self, reference: Any) -> str:
-        """Why no completion at all could be right against a ``reference`` that can be read; empty where one could be.
+        """The reason why no completion can be right against a readable ``reference``; empty if one can.
 
-        Empty also where finding out would take too long.
+        Empty also if finding out would take too long.
         """
         return ""
 
 
 def score_problem(score: float) -> str:
-    """Why ``score`` cannot be a reward; empty where it can."""
+    """The reason why ``score`` cannot be a reward; empty if it can."""
     if not math.isfinite(score):
         return f"its score is {score}. Return a finite number, or None where it cannot judge."
     if abs(score) > LARGEST_SCORE:
@@ -109,9 +109,9 @@ def score_problem(score: float) -> str:
 
 
 def as_verdict(result: Any) -> Verdict:
-    """What a verifier returned, as a verdict: a bare number is a score, ``True`` 1, ``False`` 0, ``None`` unscored.
+    """A verifier's return value as a verdict: a bare number is a score, ``True`` 1, ``False`` 0, ``None`` unscored.
 
-    NumPy's and torch's scalars count as the numbers that they hold. A verdict's fields become the plain types that it
+    Scalars of NumPy and torch count as numbers. A verdict's fields become the plain types that it
     declares, so that JSON can write it.
 
     Raises:
@@ -135,14 +135,13 @@ def as_verdict(result: Any) -> Verdict:
 class TokenVerifier(Verifier):
     """A verifier that also reads the completion's tokens: its length, its repetitions.
 
-    ``token_ids`` are those that the policy sampled, the end-of-text token included. ``None`` says that no policy wrote
-    the text, as with the gold answers that are tried before training: its words, separated by white space, stand for
-    tokens where its length counts.
+    ``token_ids`` are those that the policy sampled, including the end-of-text token. ``None``: no policy wrote the
+    text (gold answers tried before training); its words, separated by white space, are counted instead of tokens.
     """
 
     @abstractmethod
     def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
-        """Judge ``completion``, written in ``token_ids``, against ``reference``."""
+        """Score ``completion``, whose tokens are ``token_ids``, against ``reference``."""
 
     def judge_all(
         self,
@@ -150,13 +149,13 @@ class TokenVerifier(Verifier):
         references: Sequence[Any],
         token_ids: Sequence[Sequence[int] | None] | None = None,
     ) -> list[Verdict]:
-        """Judge a batch as `Verifier.judge_all` does; ``token_ids`` holds one sequence a completion."""
+        """Score a batch as `Verifier.judge_all` does; ``token_ids`` holds one sequence per completion."""
         rows = zip(completions, references, token_ids or [None] * len(completions), strict=True)
         return [self._timed(completion, reference, token_ids=ids) for completion, reference, ids in rows]
 
 
 def tokens(completion: str, token_ids: Sequence[int] | None) -> Sequence[int | str]:
-    """``token_ids``, or the words that stand for them."""
+    """``token_ids``, or the words of ``completion`` if they are ``None``."""
     return completion.split() if token_ids is None else token_ids
 
 

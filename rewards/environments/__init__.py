@@ -1,11 +1,11 @@
-"""Environments and tools: what a policy may act on between its turns. No torch, no TRL.
+"""Environments in which a policy acts between its turns, and tools. No torch, no TRL.
 
 =================  ==================================================================================================
-`row_environment`  a user's environment as a trainer is given it: calls of rows at once, what was recorded
-`user_objects`     the process of users' objects and tools
+`row_environment`  the class that TRL gets for a user's environment: calls of rows in parallel, records
+`user_objects`     the process that holds users' objects and tools
 `shipped`          a sandboxed Python, and two games whose best policies are known
 `tools`            a calculator
-`building`         by name, built and tried
+`building`         environments and tools by name, built and tried
 =================  ==================================================================================================
 """
 

@@ -17,7 +17,6 @@ from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 MOST_ROWS = 8
 
-
 ENVIRONMENT_KIND = Kind("environment", lambda: ENVIRONMENTS)
 TOOL_KIND = Kind("tool", lambda: TOOLS)
 
@@ -27,12 +26,12 @@ class Tools:
 
 
 def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> type[RowEnvironment]:
-    """The class of environments that ``spec`` names, with ``tools`` beside its own.
+    """The class of environments that ``spec`` names, with ``tools`` in addition to its own.
 
     Args:
-        spec: a name, ``package.module:Class``, ``{name: …, option: …}`` or a class; ``None`` = tools alone. It is
-            called with its options for each row of a batch, and reset for the next one. ``time_limit_s`` (30) is the
-            limit of each call of it; of one that has an option of that name, four times as much is.
+        spec: a name, ``package.module:Class``, ``{name: …, option: …}`` or a class; ``None`` = tools alone. One
+            object is made for each row of a batch, and reset for the next batch. ``time_limit_s`` (30) limits each
+            call of it; if the class has an option of that name, it gets the option, and the limit is four times that.
         tools: functions by name, ``package.module:function``, or ``{name: …, time_limit_s: …}``.
 
     Raises:
@@ -81,17 +80,17 @@ def _tool(spec: PartSpec) -> tuple[Callable[..., Any], Host]:
 
 
 def has_reward(kind: type[RowEnvironment]) -> bool:
-    """Whether an environment judges its rows."""
-    return "get_reward" in kind._answers
+    """True if an environment scores its rows."""
+    return "get_reward" in kind._control
 
 
 def trial_problem(kind: type[RowEnvironment], parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The first thing that is wrong with an environment on a few of its rows; empty where nothing is.
+    """The first problem of an environment on a few of its rows; empty if there is none.
 
     It is reset for up to eight rows of each part, spread over all, and asked once for its reward.
 
     Args:
-        parts: what the rows are called → rows; at least one row in all.
+        parts: label → rows; at least one row in all.
     """
     environment = kind()
     for label, rows in parts.items():

@@ -1,7 +1,7 @@
-"""An environment of a user's as a trainer is given it: no call holds the run, what failed is known, turns are recorded.
+"""The class that TRL gets for a user's environment: calls are bounded in time, failures and turns are recorded.
 
 The user's class follows TRL's contract: ``reset(**row)``, public methods with types and a docstring, which are the
-tools, and ``get_reward()`` if it scores its rows. `environment_class` makes a class of it that TRL takes for the same.
+tools, and ``get_reward()`` if it scores its rows. `environment_class` makes the class that TRL uses in its place.
 """
 
 import inspect
@@ -18,9 +18,9 @@ from evenkeel.rewards.environments.user_objects import Answer, Host, Unavailable
 from evenkeel.rewards.verifier import readable
 
 CONTROL = ("reset", "get_reward", "state", "turn_reward")
-"""Methods of an environment that no model may call."""
+"""Methods of an environment that the model may not call."""
 OBJECT = ""
-"""In place of a tool's name: the host of the user's object."""
+"""Key of the user's object among hosts, which are keyed by tool names."""
 
 
 @dataclass
@@ -29,8 +29,8 @@ class Call:
 
     Attributes:
         name: of the tool.
-        state: the environment's ``state()`` before it, as text; ``None`` where it has none.
-        reward: its ``turn_reward()`` after it; ``None`` where it has none.
+        state: the environment's ``state()`` before it, as text; ``None`` without that method.
+        reward: its ``turn_reward()`` after it; ``None`` without that method.
     """
 
     name: str
@@ -42,17 +42,17 @@ class RowEnvironment:
     """One row's environment; the user's object is in its host.
 
     Attributes:
-        failure: why the row cannot be scored; ``None`` where nothing failed.
+        failure: why the row cannot be scored; ``None`` = nothing failed.
         calls: of tools since the last reset, in their order.
     """
 
     turn_columns: ClassVar[frozenset[str]] = frozenset({"turn_rewards"})
-    """What `by_turn` can say of it: what turns were paid, which is 0 where it does not say; states if it names them."""
+    """Columns of `by_turn`: turn rewards, 0 without a method ``turn_reward``; state keys with a method ``state``."""
     _hosts: ClassVar[Mapping[str, Host]]
-    """Of each tool that is a function, by its name, and of the user's `OBJECT`."""
+    """Name of a tool that is a function → its host; `OBJECT` → that of the user's object."""
     _tools: ClassVar[frozenset[str]]
-    _answers: ClassVar[frozenset[str]]
-    """Which of `CONTROL` the user's object has."""
+    _control: ClassVar[frozenset[str]]
+    """Those of `CONTROL` that the user's object has."""
     _numbers = itertools.count()
     _ahead: "CallsAhead | None" = None
 
@@ -62,7 +62,7 @@ class RowEnvironment:
         self.calls: list[Call] = []
 
     def reset(self, **row: Any) -> str | None:
-        """As the user's: a new episode for ``row``. One that fails leaves the row unscored; the run goes on."""
+        """Start a new episode for ``row``. If the user's ``reset`` fails, the row is unscored; the run goes on."""
         self.failure, self.calls = None, []
         observation: str | None = self._asked("reset", row)
         return observation
@@ -72,7 +72,7 @@ class RowEnvironment:
     def _side_by_side(
         cls, environments: Sequence["RowEnvironment"], completions: Sequence[Sequence[Mapping[str, Any]]]
     ) -> Iterator[None]:
-        """Inside, the calls that the newest messages of ``completions`` ask for are made for all rows together."""
+        """Inside, the calls in the newest messages of ``completions`` are made for all rows in parallel."""
         ahead = CallsAhead(environments, completions)
         for environment in environments:
             environment._ahead = ahead
@@ -91,8 +91,8 @@ class RowEnvironment:
 
 
 def asked(rows: Sequence[RowEnvironment], method: str, arguments: Mapping[str, Any] | None = None) -> list[Any]:
-    """What one of `CONTROL` returns for each row; ``None`` where there is none, or it fails, and with it the row."""
-    able = [row for row in rows if method in row._answers]
+    """The result of one of `CONTROL` for each row; ``None`` without that method, or if it fails: then the row fails."""
+    able = [row for row in rows if method in row._control]
     found: dict[RowEnvironment, Any] = {}
     for row, answer in zip(able, _answers([(row, method, arguments or {}) for row in able]), strict=True):
         if said := answer.get("failed") or answer.get("refused"):
@@ -103,7 +103,7 @@ def asked(rows: Sequence[RowEnvironment], method: str, arguments: Mapping[str, A
 
 
 def called(calls: Sequence[tuple[RowEnvironment, str, Mapping[str, Any]]]) -> list[Answer]:
-    """Call a tool for each of different rows, at once. A failed row calls nothing."""
+    """Call one tool for each of several different rows, in parallel. A failed row calls nothing."""
     live = [call for call in calls if call[0].failure is None]
     for row, name, _ in live:
         row.calls.append(Call(name))
@@ -122,7 +122,7 @@ def called(calls: Sequence[tuple[RowEnvironment, str, Mapping[str, Any]]]) -> li
 
 
 def _answers(calls: Sequence[tuple[RowEnvironment, str, Mapping[str, Any]]]) -> list[Answer]:
-    """The answers of all hosts, which work at once; those in this very process work in this thread."""
+    """The answers of all hosts. Hosts with a process work in parallel; those without one work in this thread."""
     of_hosts: dict[Host, list[int]] = {}
     for place, (row, name, _) in enumerate(calls):
         of_hosts.setdefault(row._hosts[name if name in row._hosts else OBJECT], []).append(place)
@@ -141,15 +141,15 @@ def _answers(calls: Sequence[tuple[RowEnvironment, str, Mapping[str, Any]]]) -> 
 
 
 class CallsAhead:
-    """The calls that a batch's newest turns ask for, made when TRL asks for the first of them.
+    """The calls in a batch's newest turns, all made when TRL makes the first of them.
 
-    TRL makes one after another: a batch waits for their sum. The calls of one row keep their order; of different rows
-    nothing is in order, so that tools of different rows must not depend on each other. A call that was not foreseen is
-    made when it is asked for.
+    TRL makes them one after another, which takes the sum of their times. The calls of one row keep their order; calls
+    of different rows have none, so tools of different rows must not depend on each other. A call that was not foreseen
+    is made when TRL makes it.
 
     Args:
-        rows: of the batch.
-        completions: their messages, to which TRL adds.
+        rows: environments of the batch.
+        completions: their messages, to which TRL appends.
     """
 
     def __init__(self, rows: Sequence[RowEnvironment], completions: Sequence[Sequence[Mapping[str, Any]]]) -> None:
@@ -158,7 +158,7 @@ class CallsAhead:
         self._begun: set[int] = set()
 
     def answer(self, row: RowEnvironment, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """What the call of a row returns or raises."""
+        """The answer to a call of a row."""
         waiting = self._made[row]
         if not waiting:
             self._make_pending()
@@ -177,7 +177,7 @@ class CallsAhead:
     def _wanted(
         self, row: RowEnvironment, messages: Sequence[Mapping[str, Any]]
     ) -> list[tuple[str, Mapping[str, Any]]]:
-        """The calls of a row's newest message, if it is the policy's and they were not made yet."""
+        """The calls in a row's newest message, if it is the policy's and they have not been made yet."""
         newest = messages[-1]
         if newest.get("role") != "assistant" or id(newest) in self._begun:
             return []
@@ -195,13 +195,13 @@ def environment_class(
     host: Host | None,
     tools: Mapping[str, tuple[Callable[..., Any], Host]],
 ) -> type[RowEnvironment]:
-    """The class whose instances TRL is given in place of those of the user's class ``kind``.
+    """The class whose instances TRL gets in place of those of the user's class ``kind``.
 
-    Its tools are the public methods of ``kind``, and ``tools``. They have the signatures and docstrings of the user's:
-    TRL makes schemas of those.
+    Its tools are the public methods of ``kind``, and ``tools``, with the user's signatures and docstrings, from which
+    TRL makes schemas.
 
     Args:
-        host: of the objects; ``None`` = there are none.
+        host: of the objects; ``None`` = no objects.
         tools: name → function and its host.
     """
     found = inspect.getmembers(kind, inspect.isfunction)
@@ -210,18 +210,18 @@ def environment_class(
     settings: dict[str, Any] = {
         "_hosts": {OBJECT: host, **{name: own for name, (_, own) in tools.items()}},
         "_tools": frozenset({*methods, *functions}),
-        "_answers": frozenset(method for method in CONTROL if callable(getattr(kind, method, None))),
+        "_control": frozenset(method for method in CONTROL if callable(getattr(kind, method, None))),
     }
-    if "state" in settings["_answers"]:
+    if "state" in settings["_control"]:
         settings["turn_columns"] = RowEnvironment.turn_columns | {"state_keys"}
     return type(kind.__name__, (RowEnvironment,), {**methods, **functions, **settings})
 
 
 def _method(function: Callable[..., Any], *, is_own: bool = True) -> Callable[..., Any]:
-    """A method that calls the user's of the same name, or a function that is no method.
+    """A method that calls the user's method of the same name, or, without ``is_own``, a function.
 
-    It returns the answer as text. What was raised is raised as an `UnavailableError` or ``ValueError`` of the same
-    name, and the policy reads it.
+    It returns the answer as text. An exception is raised again as an `UnavailableError` or ``ValueError`` with the
+    original name, for the policy to read.
     """
     name, signature = function.__name__, inspect.signature(function)
     if not is_own:
@@ -249,11 +249,11 @@ def _method(function: Callable[..., Any], *, is_own: bool = True) -> Callable[..
 def by_turn(
     environments: Sequence[RowEnvironment], completions: Sequence[Sequence[Mapping[str, Any]]]
 ) -> dict[str, list[Any]]:
-    """What environments recorded, by the assistant turns of each row: columns of a batch.
+    """Columns of a batch, each a list per row with one entry per assistant turn.
 
-    ``turn_rewards``: the sum of ``turn_reward()`` over the calls of a turn, 0 in a turn without; ``state_keys``: the
-    ``state()`` before a turn's first call; of a turn without one (the last word) the state at the end. Each is there if
-    an environment of the batch has that method.
+    ``turn_rewards``: the sum of ``turn_reward()`` over the turn's calls, 0 without calls; ``state_keys``: ``state()``
+    before the turn's first call, or at the end if the turn has no calls (the last message). A column exists if an
+    environment of the batch has that method.
     """
     rewards: list[list[float]] = []
     states: list[list[str | None]] = []
@@ -268,10 +268,10 @@ def by_turn(
                 turns.append([left.pop(0) for name in names if left and left[0].name == name])
         rewards.append([sum(call.reward or 0.0 for call in turn) for turn in turns])
         states.append([turn[0].state if turn else at_end.get(environment) for turn in turns])
-    answers = frozenset[str]().union(*(environment._answers for environment in environments))
+    methods = frozenset[str]().union(*(environment._control for environment in environments))
     columns: dict[str, list[Any]] = {}
-    if "turn_reward" in answers:
+    if "turn_reward" in methods:
         columns["turn_rewards"] = rewards
-    if "state" in answers:
+    if "state" in methods:
         columns["state_keys"] = states
     return columns

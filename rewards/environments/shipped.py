@@ -12,15 +12,15 @@ from evenkeel.rewards.isolation.sandbox import Limits, Sandbox
 
 @cache
 def _sandbox() -> Sandbox:
-    """One for all rows of the process."""
+    """The sandbox for all rows of the process."""
     return Sandbox()
 
 
 class PythonTool:
     """Runs Python in the sandbox (`rewards/isolation`): no network, no files of yours, limits of time and memory.
 
-    Names that a call defines are there in the row's later calls: earlier programs that succeeded are run again first,
-    without what they print, and draw the same random numbers as before.
+    Names that a call defines exist in the row's later calls: earlier programs that succeeded are run again first,
+    without their output, and draw the same random numbers as before.
 
     Args:
         time_limit_s: processor seconds of a call; twice as much wall time.
@@ -98,7 +98,7 @@ class Guessing:
         self._largest, self._most = largest, guesses
 
     def reset(self, *, reference: Any, **_: Any) -> None:
-        """Begin with the row's number."""
+        """Start with the row's number."""
         self._number, self._guesses = _within(reference, "largest", self._largest), list[int]()
 
     def guess(self, number: int) -> str:
@@ -120,11 +120,11 @@ class Guessing:
         return "right" if number == self._number else "higher" if self._number > number else "lower"
 
     def get_reward(self) -> float:
-        """1 where the number was found."""
+        """1 if the number was found, else 0."""
         return float(self._number in self._guesses)
 
     def state(self) -> str:
-        """What is known: the numbers that are still possible."""
+        """The range of numbers that are still possible."""
         low = max((guess for guess in self._guesses if guess < self._number), default=0) + 1
         high = min((guess for guess in self._guesses if guess > self._number), default=self._largest + 1) - 1
         return f"{low}-{high}"
@@ -133,7 +133,7 @@ class Guessing:
 class KeyDoor:
     """A corridor with a key at one end and a door at the other; the reward, 1 for the opened door, comes at its end.
 
-    The row's ``reference`` is where one starts, from 1 to ``length``; the key lies at 1, the door at ``length``. Best
+    The row's ``reference`` is the start, from 1 to ``length``; the key lies at 1, the door at ``length``. Best
     policy: to the key, take it, to the door, open it: ``start − 1 + 1 + length − 1 + 1`` moves.
     """
 
@@ -141,7 +141,7 @@ class KeyDoor:
         self._length, self._most = length, moves
 
     def reset(self, *, reference: Any, **_: Any) -> None:
-        """Begin at the row's place."""
+        """Start at the row's place."""
         self._place = _within(reference, "length", self._length)
         self._has_key, self._is_open, self._moves = False, False, 0
 
@@ -168,11 +168,11 @@ class KeyDoor:
         return "the door is open" if self._is_open else self.state()
 
     def get_reward(self) -> float:
-        """1 where the door is open."""
+        """1 if the door is open, else 0."""
         return float(self._is_open)
 
     def state(self) -> str:
-        """The place, and who has the key."""
+        """The place, and whether the policy has the key."""
         return f"place {self._place} of {self._length}, {'with' if self._has_key else 'without'} the key"
 
 

@@ -1,4 +1,4 @@
-"""Users' objects and tools: how rows call them, and what is in the process that holds them."""
+"""Users' objects and tools in a process of their own, and calls of them."""
 
 import asyncio
 import inspect
@@ -17,34 +17,34 @@ from evenkeel.rewards.isolation.workers.user_part import UserPart
 
 
 class UnavailableError(RuntimeError):
-    """What a tool depends on is away: a server, a file system. The row is unscored, its policy is not blamed."""
+    """A tool's dependency, such as a server or file system, is unavailable. The row is unscored, not wrong."""
 
 
 _FAILURES = re.compile("Connection|Timeout|Transport|Handshake|Unavailable|MemoryError|URLError")
-"""In names of errors, also of httpx, requests, aiohttp, urllib and websockets: a tool failed, not the policy's call."""
+"""In class names of errors (also of httpx, requests, aiohttp, urllib, websockets) if the tool failed, not the call."""
 CALLS_AT_ONCE = 16
-"""Calls of different rows, in threads of the process."""
+"""Threads of the process, each for a call of another row."""
 SECONDS_TO_ANSWER = 5.0
-"""After the limit of its calls a process is ended: then a call holds the interpreter, which no thread can interrupt."""
+"""Seconds after the time limit of its calls at which a process is killed: a call then holds the interpreter."""
 
 Asked = tuple[int, str, Mapping[str, Any]]
 """The number of a row, a method and its arguments."""
 Answer = Mapping[str, Any]
-"""Its ``result``; or the class and text of what it raised, as ``failed`` or, for the policy to read, ``refused``."""
+"""``result``; or class and text of an exception: ``failed`` (the tool) or ``refused`` (the policy reads it)."""
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether ``error`` says that a tool failed, and not that it refuses; an HTTP status is an answer."""
+    """True if ``error`` means that a tool failed, not that it refuses a call; an HTTP status is an answer."""
     names = (kind.__name__ for kind in type(error).__mro__)
     return not isinstance(error, HTTPError) and any(map(_FAILURES.search, names))
 
 
 class Host:
-    """The process of an environment's objects or of a tool; where it cannot be imported there, this very process.
+    """The process of an environment's objects or of a tool; this process, if it cannot be imported in another.
 
     Args:
-        part: what is called.
-        time_limit_s: of each call. Without a process there is no limit, and calls are made one after another.
+        part: the objects, or the tool.
+        time_limit_s: per call. Without a process there is no limit, and calls are made one after another.
     """
 
     def __init__(self, part: "Objects | Function", time_limit_s: float) -> None:
@@ -53,13 +53,13 @@ class Host:
 
     @property
     def has_process(self) -> bool:
-        """Whether calls are made in another process."""
+        """True if calls are made in another process."""
         return self._part.pool is not None
 
     def answers(self, calls: Sequence[Asked]) -> list[Answer]:
-        """Make calls of different rows."""
+        """Make calls of different rows; answers in their order."""
         limit = self._time_limit_s if self.has_process else None
-        # The process has no stream of the run's own, which a checkpoint restores.
+        # The process gets its random seeds from this one's stream, which a checkpoint restores.
         seeds = [random.getrandbits(32) if limit and method == "reset" else None for _, method, _ in calls]
         seconds = self._time_limit_s * -(-len(calls) // CALLS_AT_ONCE) + SECONDS_TO_ANSWER
         found: dict[int, Answer] = {}
@@ -72,10 +72,10 @@ class Host:
 
 
 class Objects:
-    """Users' objects, one for each row, and reset for the next one, as TRL does.
+    """Users' objects, one for each row of a batch, reset for the next batch, as TRL does.
 
-    After a failure an object is made anew, for one that lost its connection would fail for good. A ``reset`` that fails
-    with an object of an earlier row, whose connection may have ended meanwhile, is tried again with a new one.
+    After a failure a new object is made: one that lost its connection would keep failing. A ``reset`` that fails with
+    an object of an earlier row, whose connection may have ended meanwhile, is tried again with a new object.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:
@@ -83,7 +83,7 @@ class Objects:
         self._objects: dict[int, Any] = {}
 
     def call(self, row: int, method: str, arguments: Mapping[str, Any]) -> Any:
-        """What a method returns or raises."""
+        """A method's result; raises what it raises."""
         is_old = row in self._objects
         if not is_old and method != "reset":
             raise UnavailableError("its object was lost with its process")
@@ -91,7 +91,7 @@ class Objects:
             self._objects[row] = _returned(self._make)
         held = self._objects[row]
         try:
-            read: Callable[[Any], Any] = _KINDS.get(method, _text)
+            read: Callable[[Any], Any] = _CONVERTERS.get(method, _text)
             return read(_returned(lambda: getattr(held, method)(**arguments)))
         except Exception as error:
             if (method == "reset" or is_failure(error)) and self._objects.get(row) is held:
@@ -101,7 +101,7 @@ class Objects:
             raise
 
     def forget(self, row: int) -> None:
-        """Leave the row's object behind: the next reset makes another."""
+        """Drop the row's object: the next reset makes another."""
         self._objects.pop(row, None)
 
 
@@ -112,15 +112,15 @@ class Function:
     function: Callable[..., Any]
 
     def call(self, row: int, method: str, arguments: Mapping[str, Any]) -> str:
-        """What it returns, as text."""
+        """Its result as text."""
         return _text(_returned(lambda: self.function(**arguments)))
 
     def forget(self, row: int) -> None:
-        """Nothing: it has no object."""
+        """Do nothing: a function has no object."""
 
 
 def _returned(call: Callable[[], Any]) -> Any:
-    """What a user's code returns; a coroutine is run, and ``sys.exit`` ends no run."""
+    """The result of a user's code; a coroutine is run, and ``sys.exit`` becomes an error of the call."""
     try:
         result = call()
         return asyncio.run(result) if inspect.iscoroutine(result) else result
@@ -140,17 +140,17 @@ def _observation(answer: Any) -> str | None:
     return answer
 
 
-_KINDS: Mapping[str, Callable[[Any], Any]] = {
+_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "reset": _observation,
     "state": str,
     "turn_reward": float,
     "get_reward": lambda reward: None if reward is None else float(reward),
 }
-"""Of the methods that no policy calls: what they return."""
+"""Method that the policy may not call → conversion of its result."""
 
 
 def _answers(part: Objects | Function, item: tuple[Any, float | None]) -> Iterator[tuple[int, Answer]]:
-    """In the process: the answers by the number of the call, each as soon as it is there."""
+    """In the process: (number of the call, its answer), each as soon as it is known."""
     calls, limit = item
     if limit is None:
         yield from ((number, _answer(part, *call)) for number, call in enumerate(calls))
@@ -162,7 +162,7 @@ def _answers(part: Objects | Function, item: tuple[Any, float | None]) -> Iterat
 
 
 def _within(limit: float, part: Objects | Function, call: Asked, seed: int | None) -> Answer:
-    """The answer to a call; one that takes too long is left behind with its object, for a thread cannot be ended."""
+    """The answer to a call; one that takes too long is abandoned with its object: threads cannot be killed."""
     answers: list[Answer] = []
     thread = threading.Thread(target=lambda: answers.append(_answer(part, call, seed)), daemon=True)
     thread.start()

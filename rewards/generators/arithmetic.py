@@ -12,7 +12,7 @@ OPERATIONS = {"+": add, "-": sub, "*": mul}
 
 @dataclass(frozen=True)
 class Step:
-    """One operation on two numbers, and what it gives."""
+    """One operation on two numbers, and its result."""
 
     left: int
     operation: str
@@ -27,7 +27,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ArithmeticProblem:
-    """``numbers`` with ``operations`` between them, one fewer; products bind first."""
+    """n ``numbers`` with n − 1 ``operations`` between them; products bind first."""
 
     numbers: tuple[int, ...]
     operations: tuple[str, ...]
@@ -45,7 +45,7 @@ class ArithmeticProblem:
 
     @property
     def reference(self) -> str:
-        """What the ``math_answer`` verifier judges against."""
+        """The reference for the verifier ``math_answer``."""
         return str(self.value)
 
     @property

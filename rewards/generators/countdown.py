@@ -16,10 +16,10 @@ _OPERATIONS = (operator.add, operator.sub, operator.mul, operator.truediv)
 
 @dataclass(frozen=True)
 class CountdownProblem:
-    """One problem. ``numbers`` are in the order of the question; problems that differ only in it are one problem.
+    """One problem. ``numbers`` are in the order of the question; problems that differ only in it are the same problem.
 
-    ``style`` is how the question is put: a sentence that says the rules, or ``3 5 7 = 36``, for a policy that knows
-    nothing else and need not read them.
+    ``style`` of the question: ``sentence`` states the rules; ``compact`` is ``3 5 7 = 36``, for a policy trained on
+    this task alone.
     """
 
     numbers: tuple[int, ...]
@@ -28,7 +28,7 @@ class CountdownProblem:
 
     @property
     def question(self) -> str:
-        """The task, as ``style`` puts it."""
+        """The task in ``style``."""
         if self.style == "compact":
             return f"{' '.join(map(str, self.numbers))} = {self.target}"
         numbers = ", ".join(str(number) for number in self.numbers)
@@ -36,7 +36,7 @@ class CountdownProblem:
 
     @property
     def reference(self) -> dict[str, list[int] | int]:
-        """What the ``Countdown`` verifier judges against."""
+        """The reference for the verifier ``countdown``."""
         return {"numbers": list(self.numbers), "target": self.target}
 
 
@@ -64,7 +64,7 @@ def generate_countdown(
 
 
 def _random_value(numbers: tuple[int, ...], rng: random.Random) -> int:
-    """What a random chain over all numbers gives; 0, which no target is, where that is not an integer."""
+    """The result of a random chain over all numbers; 0, which is never a target, if it is not an integer."""
     terms = [Fraction(number) for number in numbers]
     while len(terms) > 1:
         left, right = terms.pop(rng.randrange(len(terms))), terms.pop(rng.randrange(len(terms)))

@@ -1,10 +1,10 @@
-"""Draws until there are as many different items as are asked for."""
+"""Drawing until enough different items are found."""
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 FRUITLESS = 10_000
-"""Draws in a row after which the settings hold no further item."""
+"""Draws in a row without a new item after which no more are expected: then about 1 in 1,000 of the space is left."""
 Item = TypeVar("Item")
 
 
@@ -12,7 +12,7 @@ def distinct(count: int, draw: Callable[[], tuple[Hashable, Item] | None]) -> li
     """``count`` items with different keys, in the order in which they were drawn.
 
     Args:
-        draw: an item after its key; ``None`` where what was drawn is no item.
+        draw: returns (key, item), or ``None`` for a draw to be ignored.
 
     Raises:
         ValueError: 10,000 draws in a row gave no new one.

@@ -1,4 +1,4 @@
-"""Datasets made on the spot: rows {prompt, reference} of puzzles from a seed, in two parts that share none."""
+"""Generated datasets: rows {prompt, reference} of puzzles from a seed, in two parts without a common puzzle."""
 
 import random
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def countdown(
     max_target: Count = 99,
     style: CountdownStyle = "sentence",
 ) -> list[dict[str, Any]]:
-    """Countdown problems, each solvable; ``part`` cuts the ``test`` problems first, then ``train`` others.
+    """Countdown problems, each solvable: first the ``test`` problems, then ``train`` others; ``part`` selects.
 
     Other options and errors are those of `evenkeel.rewards.generators.countdown.generate_countdown`.
     """
@@ -82,7 +82,7 @@ def arithmetic(
     max_result: Count = 99,
     operations: str = "+-*",
 ) -> list[dict[str, Any]]:
-    """Questions such as "What is 3 + 4 * 5?" for ``math_answer``; ``part`` cuts ``test`` first, then ``train`` others.
+    """Questions such as "What is 3 + 4 * 5?" for ``math_answer``: ``test``, then ``train`` others; ``part`` selects.
 
     Other options and errors are those of `evenkeel.rewards.generators.arithmetic.generate_arithmetic`.
     """
@@ -107,7 +107,7 @@ def small_programs(
     max_number: AtLeastTwo = 12,
     num_inputs: Inputs = 4,
 ) -> list[dict[str, Any]]:
-    """Functions described step by step for ``code_tests``; ``part`` cuts ``test`` first, then ``train`` others.
+    """Functions described step by step for ``code_tests``: first ``test``, then ``train`` others; ``part`` selects.
 
     Other options and errors are those of `evenkeel.rewards.generators.small_programs.generate_programs`.
     """
@@ -120,10 +120,10 @@ def small_programs(
 def guessing(
     *, part: SplitName, train: Rows, test: Rows, seed: int, largest: Count = 7, guesses: Count = 3
 ) -> list[dict[str, Any]]:
-    """Rounds of the environment ``guessing``, which is given the same ``largest`` and ``guesses``.
+    """Rounds of the environment ``guessing``; give it the same ``largest`` and ``guesses``.
 
     The number, uniform in 1…``largest``, is the reference and not in the prompt. Prompts differ by the round's name
-    alone, so that the parts share no row; what can be learned is how to play.
+    alone, so that the parts share no row; a policy can learn how to play, not the numbers.
     """
     ask = f"Find a number from 1 to {largest} in {guesses} guesses."
     return _rounds(part, train, test, seed, ask, largest)
@@ -132,7 +132,7 @@ def guessing(
 def key_door(
     *, part: SplitName, train: Rows, test: Rows, seed: int, length: Count = 4, moves: Count = 12
 ) -> list[dict[str, Any]]:
-    """Rounds of the environment ``key_door``, which is given the same ``length`` and ``moves``.
+    """Rounds of the environment ``key_door``; give it the same ``length`` and ``moves``.
 
     The start, uniform in 1…``length``, is the reference and in the prompt. Rounds are named as in `guessing`.
     """

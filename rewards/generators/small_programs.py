@@ -15,7 +15,7 @@ _INPUTS = [x for x in range(-20, 21) if x not in (0, 1)]
 class ProgramProblem:
     """Start with x, do ``steps`` such as ``("+", 4)`` one after another, and return the result.
 
-    ``inputs`` are what the function is called with by its tests.
+    The tests call the function with each of ``inputs``.
     """
 
     steps: tuple[tuple[str, int], ...]
@@ -29,7 +29,7 @@ class ProgramProblem:
 
     @property
     def reference(self) -> dict[str, Any]:
-        """What the ``code_tests`` verifier judges against: calls of ``f`` with their results, and a right program."""
+        """The reference for the verifier ``code_tests``: calls of ``f`` with their results, and a right program."""
         return {
             "fn_name": "f",
             "inputs": [[x] for x in self.inputs],
@@ -44,7 +44,7 @@ class ProgramProblem:
 
     @property
     def needs_brackets(self) -> bool:
-        """Whether the steps written one after another without brackets are another function."""
+        """True if the steps without brackets would be another function."""
         operations = "".join(operation for operation, _ in self.steps)
         return "*" in operations.lstrip("*")
 
@@ -59,7 +59,7 @@ class ProgramProblem:
         return after
 
     def value(self, x: int) -> int:
-        """What the function returns for ``x``."""
+        """The function's result for ``x``."""
         for operation, number in self.steps:
             x = x * number if operation == "*" else x + number if operation == "+" else x - number
         return x
@@ -75,9 +75,9 @@ def generate_programs(
 ) -> list[ProgramProblem]:
     """``count`` problems of ``num_steps`` steps, no two of which ask for the same function.
 
-    Operations are uniform over addition, subtraction and multiplication, numbers uniform in 2…``max_number``, kept
-    where some product is of a sum, so that brackets are needed. Tests call the function with 0, 1 and other whole
-    numbers within ±20. Cut one list to get a training and a held-out split: no function is in both.
+    Operations are uniform over addition, subtraction and multiplication, numbers uniform in 2…``max_number``; only
+    problems that multiply a sum are kept, so that brackets are needed. Tests call the function with 0, 1 and other
+    whole numbers within ±20. Cut one list to get a training and a held-out split: no function is in both.
 
     Raises ``ValueError`` where the settings do not hold ``count`` functions.
     """

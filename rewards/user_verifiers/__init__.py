@@ -1,7 +1,7 @@
-"""Verifiers that a user has written: bounded in time, kept from ending the run, and tried before the model is loaded.
+"""Users' verifiers: bounded in time, kept from ending the run, and tried before the model is loaded.
 
-A verifier that ships keeps its own limits. One of a user's may sleep, crash, call ``sys.exit`` or return a bare number.
-`bounded` makes a verifier of it that does none of that to the run; `trial_problem` tries it on its own data first.
+A shipped verifier keeps its own limits. A user's may sleep, crash, call ``sys.exit`` or return a bare number: `bounded`
+protects the run from that; `trial_problem` tries the verifier on its own data first.
 """
 
 from evenkeel.rewards.user_verifiers.traits import traits

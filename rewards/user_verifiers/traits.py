@@ -1,4 +1,4 @@
-"""What a user declares of a verifier: how long it may take, how much memory, whether it reads the reference."""
+"""Declarations of a user's verifier: its time limit, and whether it reads the reference."""
 
 import functools
 from collections.abc import Callable
@@ -10,18 +10,18 @@ Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Traits:
-    """What a verifier may take, and what it reads; called with its function or class, it declares that: a decorator.
+    """Declarations of a verifier, as a decorator of its function or class.
 
     ::
 
         @traits(timeout_s=10)
         def score(completion, reference): ...
 
-    The limits hold where the verifier has a process of its own (`evenkeel.rewards.user_verifiers.UserVerifier`).
+    The limit holds if the verifier has a process of its own (`evenkeel.rewards.user_verifiers.UserVerifier`).
 
     Attributes:
         timeout_s: wall time for one batch; rows that have no verdict by then are unscored.
-        reads_reference: false for one that judges the form alone: then it is not refused for paying any text.
+        reads_reference: false for a verifier of the form alone, which may pay any text.
     """
 
     _: KW_ONLY
@@ -38,7 +38,7 @@ traits = Traits
 
 
 def traits_of(verifier: Any) -> Traits:
-    """The traits of a verifier, or of the function that it is made of."""
+    """The traits of a verifier, or of the function that it wraps."""
     written = _written(verifier)
     names = [each.name for each in fields(Traits)]
     return Traits(**{name: getattr(written, name) for name in names if hasattr(written, name)})
@@ -52,7 +52,7 @@ def name_of(verifier: Any) -> str:
 
 
 def _written(verifier: Any) -> Any:
-    """The user's object, without what is put around a function to make a verifier of it with its options."""
+    """The user's object, without `functools.partial` and the wrappers of this package around it."""
     while True:
         if isinstance(verifier, functools.partial):
             verifier = verifier.func

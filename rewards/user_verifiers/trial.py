@@ -1,4 +1,4 @@
-"""A user's verifier, tried on a few rows of its own data: a fault that would cost a run is reported before it does."""
+"""Trial of a user's verifier on a few rows of its own data, before the run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,19 +9,17 @@ from evenkeel.rewards.verifier import Verdict, score_problem
 
 MOST_ROWS = 8
 FOREIGN = "<think>Let me see.</think> The wombat files 7f3a turnips. \\boxed{wombat} <answer>wombat</answer>"
-"""A completion of no row: words, a box and an answer block that no reference holds."""
+"""A completion of no row, with a box and an answer block that match no reference."""
 LONG = FOREIGN + " turnip" * 5000
-
-
 FAILURES = ("the verifier failed", "timeout_s = ")
-"""By what the reason of an unscored row holds where it is no decision of the verifier's."""
+"""Texts in the reasons of rows that are unscored by a failure, not by a decision of the verifier."""
 
 
 def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
-    """What is wrong with ``verifier`` on a few texts; empty where nothing is.
+    """The first problem of ``verifier`` on a few texts; empty if there is none.
 
-    The texts are an empty completion, a foreign one, a long one, and one that holds what the reference says. Whether
-    it pays its own gold answers is asked of every row by `evenkeel.rewards.references`.
+    The texts are an empty completion, a foreign one, a long one, and one that contains the reference. Gold answers are
+    tried on every row by `evenkeel.rewards.references`.
 
     Args:
         references: the rows' references; at most eight of them, spread over all, are used.
@@ -52,6 +50,6 @@ def _problem(verdict: Verdict, others_are_scored: bool) -> str:
         return score_problem(verdict.score)
     if any(mark in verdict.reason for mark in FAILURES):
         return verdict.reason
-    if others_are_scored:  # a policy could escape its 0 by such a text
+    if others_are_scored:  # by such a text a policy could avoid a score of 0
         return f"unscored ({verdict.reason:.200}), and other texts are scored. Return 0 for a bad completion."
     return ""

@@ -1,4 +1,4 @@
-"""A user's verifier within limits of wall time and memory, in a process of its own where it can be sent to one."""
+"""A user's verifier within its limit of wall time, in a process of its own if it can be sent to one."""
 
 import copy
 from collections.abc import Iterator, Sequence
@@ -12,19 +12,19 @@ from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, as_verdi
 
 _SHIPPED = "evenkeel.rewards.verifiers."
 MOST_ENDS = 5
-"""Ends of a verifier's process in one batch, after which no other is started."""
+"""Crashes of a verifier's process in one batch after which no other is started."""
 Row = tuple[Any, ...]
 """Completion, reference and, of a `TokenVerifier`, token ids."""
 
 
 def is_users(verifier: Verifier | type[Verifier]) -> bool:
-    """Whether a user wrote it, or its class: shipped verifiers keep limits of their own."""
+    """True if a user wrote it or its class; shipped verifiers keep limits of their own."""
     kind = verifier if isinstance(verifier, type) else type(verifier)
     return not kind.__module__.startswith(_SHIPPED)
 
 
 def bounded(verifier: Verifier) -> Verifier:
-    """``verifier`` itself where it ships, else the one that keeps it within its limits."""
+    """A shipped ``verifier`` itself; a user's in a `UserVerifier`, which keeps it within its limits."""
     return UserVerifier(verifier) if is_users(verifier) and not isinstance(verifier, UserVerifier) else verifier
 
 
@@ -32,25 +32,25 @@ def bounded(verifier: Verifier) -> Verifier:
 class UserVerifier(Verifier):
     """A user's verifier that never raises and, in a process of its own, never hangs and never ends the run.
 
-    A row for which it raises, exits, crashes, returns no verdict, or which it does not reach within ``timeout_s`` of
-    its batch, is unscored; the reason says which. Where it runs: `rewards.isolation.workers.user_part`.
+    A row is unscored, with the reason, if the verifier raises, exits, crashes, returns no verdict, or does not reach
+    the row within ``timeout_s`` of its batch. It runs in `rewards.isolation.workers.user_part`.
     """
 
     verifier: Verifier
 
     @property
     def traits(self) -> Traits:
-        """What the user declared."""
+        """The user's declarations."""
         return traits_of(self.verifier)
 
     @property
     def full_score(self) -> float:  # type: ignore[override]
-        """That of the verifier."""
+        """The inner verifier's."""
         return self.verifier.full_score
 
     @property
     def reads_reference(self) -> bool:  # type: ignore[override]
-        """That of the verifier, or what was declared of its function."""
+        """The inner verifier's, unless its function declares false."""
         return self.verifier.reads_reference and self.traits.reads_reference
 
     @cached_property
@@ -70,7 +70,7 @@ class UserVerifier(Verifier):
         references: Sequence[Any],
         token_ids: Sequence[Sequence[int] | None] | None = None,
     ) -> list[Verdict]:
-        """Score a batch within ``timeout_s``. What follows a row that ends the process is scored by a new one."""
+        """Score a batch within ``timeout_s``. Rows after one that ends the process are scored by a new process."""
         columns: list[Sequence[Any]] = [completions, references]
         if isinstance(self.verifier, TokenVerifier):
             columns.append(token_ids or [None] * len(completions))
@@ -87,7 +87,7 @@ class UserVerifier(Verifier):
         while len(found) < len(rows):
             try:
                 result = self._part.call(rows[len(found) :], left, on_part)
-            except Exception as error:  # noqa: BLE001 — a row that cannot be sent, or what is no verdict
+            except Exception as error:  # noqa: BLE001 — a row that cannot be sent, or a result that is not a verdict
                 leave(f"the verifier failed: {error}")
                 break
             left -= result.seconds
@@ -112,19 +112,19 @@ class UserVerifier(Verifier):
         return replace(verdict, reason=f"{name_of(self.verifier)}: {verdict.reason}")
 
     def gold_completion(self, reference: Any) -> str | None:
-        """That of the verifier, called in this process."""
+        """The inner verifier's, called in this process."""
         return self.verifier.gold_completion(reference)
 
     def wrong_completion(self, reference: Any) -> str | None:
-        """That of the verifier, called in this process."""
+        """The inner verifier's, called in this process."""
         return self.verifier.wrong_completion(reference)
 
 
 def _answers(verifier: Verifier, rows: Sequence[Row]) -> Iterator[Any]:
-    """The fields of the verdict on each row, as soon as it is there.
+    """The fields of each row's verdict, as soon as it is known.
 
-    Rows are scored on copies: a reference that is emptied, or token ids that are cut, would be those of the run. They
-    are scored together only where the verifier has a ``judge_all`` of its own.
+    Rows are scored on copies, so that the verifier cannot change the run's references and token ids. They are scored
+    together only if the verifier has a ``judge_all`` of its own.
     """
     one_by_one = type(verifier).judge_all in (Verifier.judge_all, TokenVerifier.judge_all)
     for batch in [[row] for row in rows] if one_by_one else [rows]:

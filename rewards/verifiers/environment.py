@@ -1,4 +1,4 @@
-"""The reward that an environment gives itself."""
+"""Rewards of environments."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,10 +8,10 @@ from evenkeel.rewards.verifier import Verdict, Verifier
 
 
 class EnvironmentReward(Verifier):
-    """The reward that the row's environment gives itself, by its ``get_reward``; 1 is the full one.
+    """The reward of the row's environment, by its ``get_reward``; 1 is the full score.
 
-    ``None`` leaves the row unscored, and so does an environment that failed. The row's reference is for the environment
-    to read, in ``reset``; that it can is tried there.
+    ``None`` leaves the row unscored, and so does an environment that failed. The row's reference is read by the
+    environment's ``reset``, which is tried before training.
     """
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
@@ -19,12 +19,12 @@ class EnvironmentReward(Verifier):
         return Verdict(None, None, "the row has no environment, as only a run file's environment: gives it one")
 
     def of(self, environments: Sequence[RowEnvironment]) -> list[Verdict]:
-        """What each environment says of its row."""
+        """Each environment's verdict on its row."""
         live = [environment for environment in environments if environment.failure is None]
         scores = dict(zip(live, asked(live, "get_reward"), strict=True))
         return [
             Verdict(scores.get(each), None, each.failure or "the environment's get_reward")
-            if "get_reward" in each._answers
+            if "get_reward" in each._control
             else Verdict(None, None, "the row's environment has no get_reward")
             for each in environments
         ]

@@ -1,4 +1,4 @@
-"""When two puzzles are the same puzzle: equal up to who is called what and who is listed first.
+"""Canonical form of puzzles: equal for puzzles that differ only by names and the order of the people.
 
 A test puzzle that is a training puzzle with other names measures memory, not reasoning. The canonical form makes the
 two equal, so that a set can be kept without duplicates and a split without leaks.
@@ -10,36 +10,36 @@ from evenkeel.rewards.verifiers.knights_knaves.puzzle import COMMUTATIVE, LEAVES
 
 
 def canonical_statements(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """The same value for all puzzles that differ by the order of the people or of what and, or, iff join.
+    """The same value for puzzles that differ only by the order of the people or of the arguments of and, or, iff.
 
     Claims that mean the same in different words ("is a knave", "is not a knight") stay different.
 
-    The people are coloured by how they occur, the colours refined until nothing changes; people who still share a
-    colour are told apart by trying each of them first and keeping the smallest result (individualise and refine,
-    McKay 1981). Two of them whose exchange changes nothing need only one try, so the cost stays small.
+    The people are colored by how they occur, and the colors refined until nothing changes; ties are broken by trying
+    each person of a color first and keeping the smallest result (individualize and refine, McKay 1981). Of people whose
+    exchange changes nothing only one is tried, so the cost stays small.
     """
     statements = tuple(_renumbered(statement, range(len(statements))) for statement in statements)
     return min(_leaves(statements, _refined(statements, [0] * len(statements))))
 
 
-def _leaves(statements: tuple[Statement, ...], colours: list[int]) -> list[tuple[Statement, ...]]:
-    tied = next((same for colour in sorted(set(colours)) if len(same := _having(colours, colour)) > 1), None)
+def _leaves(statements: tuple[Statement, ...], colors: list[int]) -> list[tuple[Statement, ...]]:
+    tied = next((same for color in sorted(set(colors)) if len(same := _having(colors, color)) > 1), None)
     if tied is None:
-        return [_in_order(statements, colours)]
+        return [_in_order(statements, colors)]
     found = []
     tried: list[int] = []
     for person in tied:
         if any(_exchanged(statements, person, other) == statements for other in tried):
             continue
         tried.append(person)
-        singled_out = [2 * colour + 1 for colour in colours]
+        singled_out = [2 * color + 1 for color in colors]
         singled_out[person] -= 1
         found += _leaves(statements, _refined(statements, singled_out))
     return found
 
 
-def _having(colours: list[int], colour: int) -> list[int]:
-    return [person for person, own in enumerate(colours) if own == colour]
+def _having(colors: list[int], color: int) -> list[int]:
+    return [person for person, own in enumerate(colors) if own == color]
 
 
 def _in_order(statements: tuple[Statement, ...], position: Sequence[int]) -> tuple[Statement, ...]:
@@ -63,27 +63,27 @@ def _renumbered(statement: Statement, number: Sequence[int]) -> Statement:
     return (statement[0], *(sorted(arguments) if statement[0] in COMMUTATIVE else arguments))
 
 
-def _refined(statements: tuple[Statement, ...], colours: list[int]) -> list[int]:
-    """Colours split until people of one colour look alike: in their own claim and in the claims about them."""
+def _refined(statements: tuple[Statement, ...], colors: list[int]) -> list[int]:
+    """Colors split until people of one color look alike: in their own claim and in the claims about them."""
     people = range(len(statements))
     mentions = [[speaker for speaker in people if person in people_in(statements[speaker])] for person in people]
     while True:
         looks = [
             (
-                colours[person],
-                _seen_by(statements[person], person, colours),
+                colors[person],
+                _seen_by(statements[person], person, colors),
                 sorted(
-                    (colours[speaker], _seen_by(statements[speaker], person, colours)) for speaker in mentions[person]
+                    (colors[speaker], _seen_by(statements[speaker], person, colors)) for speaker in mentions[person]
                 ),
             )
             for person in people
         ]
         ranks = sorted(looks)
         refined = [ranks.index(look) for look in looks]
-        if len(set(refined)) == len(set(colours)):
+        if len(set(refined)) == len(set(colors)):
             return refined
-        colours = refined
+        colors = refined
 
 
-def _seen_by(statement: Statement, person: int, colours: Sequence[int]) -> Statement:
-    return _renumbered(statement, [-1 if other == person else colour for other, colour in enumerate(colours)])
+def _seen_by(statement: Statement, person: int, colors: Sequence[int]) -> Statement:
+    return _renumbered(statement, [-1 if other == person else color for other, color in enumerate(colors)])

@@ -1,8 +1,8 @@
-"""Knights-and-knaves puzzles from a seed: one solution each, no two the same, train and test apart.
+"""Knights-and-knaves puzzles from a seed: one solution each, no duplicates, train and test disjoint.
 
-Claims are drawn as in the published sets: alike often a plain role, not, and, or, if … then, if and only if. A
+Claims are drawn as in the published sets: a plain role, not, and, or, if … then, if and only if, equally often. A
 puzzle is kept when exactly one of all its assignments solves it and no kept puzzle has its canonical statements.
-Unlike the published sets, no claim is true or false of itself ("A is a knight if and only if A is a knave").
+Unlike the published sets, no claim is always true or always false ("A is a knight if and only if A is a knave").
 """
 
 import math
@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from evenkeel.rewards.generators.distinct import FRUITLESS
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
 from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, quiz
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
@@ -23,8 +24,6 @@ from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
 
 MOST_JOINED = 2
 """Claims that one *and* or *or* joins, as in the published sets; each of them is a role."""
-# So many draws in a row without a new puzzle: fewer than about one in a thousand of the space is left to find.
-_FRUITLESS_DRAWS = 10_000
 
 
 class Split(NamedTuple):
@@ -51,8 +50,8 @@ def generate_puzzles(
         seed: any integer.
         names: the pool from which each puzzle draws its inhabitants.
         style: "published" prose or "compact" sentences for a tokenizer of whole words.
-        namings: so many puzzles with the same statements follow one another, each with other inhabitants. Of two
-            people only about 200 puzzles differ by more than names and order.
+        namings: number of consecutive puzzles with the same statements, each with other inhabitants. For two people
+            only about 200 puzzles differ by more than names and order.
 
     Raises:
         ValueError: an argument out of its range, or fewer puzzles exist than were asked for.
@@ -69,7 +68,7 @@ def generate_puzzles(
         canonical = canonical_statements(statements) if len(found) == 1 else None
         if canonical is None or canonical in kept:
             fruitless += 1
-            if fruitless == _FRUITLESS_DRAWS:
+            if fruitless == FRUITLESS:
                 raise ValueError(
                     f"only {len(puzzles)} of {count} puzzles of {num_people} people were found. Ask for fewer."
                 )
