@@ -1,4 +1,4 @@
-"""The process in which an answer is loaded and asked, as the trainer sees it."""
+"""The trainer's side of the process that runs an answer."""
 
 import contextlib
 import time
@@ -10,7 +10,7 @@ from evenkeel.rewards.verifiers.code_tests.codec import CodecError, decode, enco
 from evenkeel.rewards.verifiers.code_tests.inside import DRIVER, files
 
 LONGEST_REPLY = 8 << 20
-"""Bytes of a reply that is read: more would take the trainer's time and memory."""
+"""Bytes of a reply; longer ones, which would cost the trainer time and memory, are refused."""
 
 
 class JudgeFailedError(RuntimeError):
@@ -18,14 +18,14 @@ class JudgeFailedError(RuntimeError):
 
 
 class StarvedError(JudgeFailedError):
-    """The machine had no processor for the program for so long that nothing can be said about it."""
+    """The program waited too long for a processor: nothing is known about the answer."""
 
 
 class AnswerError(Exception):
     """The answer could not be loaded, ended, or was cut off.
 
     Attributes:
-        killed: at a limit of time or memory.
+        killed: it was cut off at a limit of time or memory.
     """
 
     def __init__(self, reason: str, *, killed: bool = False) -> None:
@@ -34,14 +34,14 @@ class AnswerError(Exception):
 
 
 class ElsewhereObject:
-    """Stands for what is not a plain value and stayed in the program's process. It equals nothing."""
+    """Stands for an object that is not a plain value and stayed in the program's process. It equals nothing."""
 
     def __repr__(self) -> str:
         return "an object of the program's own"
 
 
 class AnswerSession:
-    """An answer in a process of its own. What comes from it is bytes of unknown truth.
+    """An answer in a process of its own. Its replies are untrusted bytes.
 
     Args:
         sandbox: where the process runs.
@@ -66,17 +66,17 @@ class AnswerSession:
         self._session.__exit__(kind, error, trace)
 
     def load(self) -> None:
-        """Run the answer's definitions. Raises ``AnswerError`` where that raises or does not end."""
+        """Run the answer's definitions. Raises ``AnswerError`` if they raise or do not end."""
         outcome, *content = read_frame(self.reply(self._program))
         if outcome != "value":
             raise AnswerError(f"loading the answer raised {raised_text(content)}")
 
     def reply(self, request: bytes) -> bytes:
-        """What the process says to ``request``.
+        """The process's reply to ``request``.
 
         Raises:
-            AnswerError: it says nothing any more.
-            StarvedError: it was cut off at the limit of wall time, of which whoever asks it took the most.
+            AnswerError: the process has ended.
+            StarvedError: it was cut off at the limit of wall time, more than half of which the tests took.
         """
         started = time.monotonic()
         try:
@@ -92,17 +92,17 @@ class AnswerSession:
 
 
 def opened(sandbox: Sandbox, side: Literal["answer", "tests"], limits: Limits) -> Session:
-    """A process that runs what `files` holds for that side."""
+    """A process that runs the `files` of that side."""
     session = sandbox.session(DRIVER, limits=limits)
-    with contextlib.suppress(SessionOverError):  # whoever talks to it next is told how it ended
+    with contextlib.suppress(SessionOverError):  # the next call raises with how it ended
         session.send(files(side))
     return session
 
 
 def read_frame(frame: bytes) -> list[object]:
-    """A reply as a list that is not empty.
+    """A reply as a nonempty list.
 
-    Raises ``AnswerError`` for one that is forged, holds no plain value, or is too long.
+    Raises ``AnswerError`` if it is forged, too long, or not a plain value.
     """
     if len(frame) > LONGEST_REPLY:
         raise AnswerError(f"the program returned {len(frame)} bytes, more than {LONGEST_REPLY}")
@@ -116,14 +116,14 @@ def read_frame(frame: bytes) -> list[object]:
 
 
 def raised_text(content: list[object]) -> str:
-    """``ValueError: text`` of a reply that tells of an exception."""
+    """``ValueError: text`` from a reply that reports an exception."""
     names, text, *_ = [*content, None, None]
     name = names[0] if isinstance(names, list) and names else "an exception"
     return f"{name}: {text}"[:300]
 
 
 def ended(run: Run) -> str:
-    """How a process ended, in words. Raises ``JudgeFailedError`` where that says nothing about the program."""
+    """How a process ended, in words. Raises ``JudgeFailedError`` if that says nothing about the program."""
     if run.status == "starved":
         raise StarvedError(f"the program waited {run.waited_seconds:.0f} s for a processor")
     if run.status == "failed_to_start":

@@ -1,17 +1,17 @@
-"""Values as bytes, by their exact types: how anything crosses from a process that runs a policy's program.
+"""Values as bytes, by their exact types: the format of values from a process that runs a policy's program.
 
 A pickle would run code, and an object with methods of its own (an ``__eq__`` that is always true, a ``str`` that lies
-about its letters) would be judge of itself. So only values whose ``type(value)`` *is* one of the types below are
-written, their content with them and nothing else, and reading builds those types alone. Both ends refuse what is too
-deep, too long or unknown. The file needs the standard library alone: the sandboxed processes run it too.
+about its letters) would score itself. So only values whose ``type(value)`` *is* one of the types below are written,
+with their content and nothing else, and reading builds those types alone. Both ends refuse values that are too deep,
+too long or unknown. The file needs the standard library alone: the sandboxed processes run it too.
 
 The frame is JSON. ``null``, truth values, strings, floats (``NaN`` and ``Infinity`` included) and integers below 2^63
 stand for themselves; everything else is an array that begins with its type: ``["tuple", 1, 2]``,
 ``["dict", [key, value], …]``, ``["int", "-0xff…"]``. NumPy's scalars are written as the Python numbers that they hold,
 its arrays as ``["ndarray", dtype, nested lists]``. `Counter` and `defaultdict` become plain dicts, which they equal;
-views of a dict become lists. A function, an object, a generator: refused, unless ``refer`` has a name for it. With a
-name, an object of a class that derives from a type below (an ``IntEnum``, a namedtuple) is written with what it holds
-as that type, ``["like", name, content]``: whoever reads it may believe the content, and need not the object.
+views of a dict become lists. A function, object or generator is refused, unless ``refer`` has a name for it. With a
+name, an object of a class that derives from a type below (an ``IntEnum``, a namedtuple) is written with its content as
+that type, ``["like", name, content]``: the reader may use the content without trusting the object.
 """
 
 import json
@@ -38,7 +38,7 @@ _PLAIN_TYPES: dict[str, type] = {
 _SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", deque: "deque"}
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _MOMENTS: dict[str, type] = {kind.__name__: kind for kind in (date, datetime, time)}
-# What an object holds as the type that its class derives from, by that type's own methods and not by the object's.
+# Content of an object as the type that its class derives from, by that type's methods, not the object's.
 _CONTENTS: dict[type, Callable[[Any], Any]] = {
     int: lambda value: int.__add__(value, 0),
     float: lambda value: float.__mul__(value, 1.0),
@@ -54,7 +54,7 @@ _MAPPINGS: dict[type, str] = {dict: "dict", Counter: "dict", defaultdict: "dict"
 
 
 class CodecError(ValueError):
-    """A value that cannot be written, or bytes that are not a frame of ours."""
+    """A value cannot be written, or bytes are not a valid frame."""
 
 
 def encode(value: Any, refer: Refer | None = None) -> bytes:
@@ -62,7 +62,7 @@ def encode(value: Any, refer: Refer | None = None) -> bytes:
 
     Args:
         value: what to write.
-        refer: asked for a name (a JSON value) for what no frame can hold; ``["reference", name]`` is written then.
+        refer: value that no frame can hold → its name (JSON), written as ``["reference", name]``.
 
     Raises:
         CodecError: the value, or one inside it, is of another type, nested more than 100 deep, or too long.
@@ -74,13 +74,13 @@ def decode(frame: bytes, resolve: Refer | None = None, *, arrays: bool = False, 
     """The value that ``frame`` holds.
 
     Args:
-        frame: what `encode` wrote, or what a program forged.
-        resolve: gives the object of a name; without it a reference is refused.
-        arrays: build NumPy arrays; otherwise the nested lists of their elements.
-        liken: gives what stands for an object of that name with that content; without it the content does.
+        frame: written by `encode`, or forged by a program.
+        resolve: name → object; without it references are refused.
+        arrays: build NumPy arrays instead of nested lists of their elements.
+        liken: (name, content) → stand-in for an object; without it the content is taken.
 
     Raises:
-        CodecError: the bytes are no such frame, or exceed a limit.
+        CodecError: the bytes are not a valid frame, or exceed a limit.
     """
     if sum(map(frame.count, (b",", b"[", b"{"))) > 3 * MOST_VALUES:  # counted before JSON makes objects of them
         raise CodecError(f"a frame of more than {MOST_VALUES} values")
@@ -136,8 +136,8 @@ class _Writer:
             return ["type", value.__name__]
         if value is Ellipsis or value is NotImplemented:
             return ["constant", repr(value)]
-        if kind.__module__ == "numpy":  # `item` and `tolist` may lie where a program forges the module's name:
-            if hasattr(value, "tolist") and kind.__name__ == "ndarray":  # what they give is written by its exact type
+        if kind.__module__ == "numpy":  # `item` and `tolist` may lie if a program forges the module's name:
+            if hasattr(value, "tolist") and kind.__name__ == "ndarray":  # their results are written by exact type
                 return ["ndarray", str(value.dtype), self.tree(value.tolist(), depth + 1)]
             if hasattr(value, "item"):
                 return self.tree(value.item(), depth + 1)
@@ -228,7 +228,7 @@ def _fraction(text: str) -> Fraction:
 
 
 def _hashable(keys: list[Any]) -> list[Any]:
-    """``keys``, unless so many share a hash that building a set of them would take quadratic time."""
+    """``keys``; raises if so many share a hash that building a set of them would take quadratic time."""
     if keys and Counter(map(hash, keys)).most_common(1)[0][1] > MOST_COLLISIONS:
         raise CodecError("keys with the same hash")
     return keys

@@ -1,7 +1,7 @@
-"""Is this what was expected? Pure functions on outputs and decoded values, outside of the process that made them.
+"""Comparison of outputs and decoded values with expected ones, outside of the process that made them.
 
-As LiveCodeBench's own evaluation compares. *Outputs*: the whole is stripped, cut at line ends, and each line stripped;
-the numbers of lines must be equal; a line is right when it is the same text, or when both are lines of numbers that are
+The rules are LiveCodeBench's. *Outputs*: the whole is stripped, split at line ends, and each line stripped; the numbers
+of lines must be equal; a line is right when it is the same text, or when both are lines of numbers that are
 pairwise equal as exact decimals (``1.0`` is ``1.00``; 1e-7 off is wrong). *Values*: Python's ``==`` once a tuple is
 a list at the top level, so ``1 == 1.0 == True``, ``nan`` equals nothing, and a tuple *inside* a list is not a list.
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def output_mistake(expected: str, output: str) -> str:
-    """Where ``output`` departs from ``expected``; empty where it does not."""
+    """The first difference of ``output`` from ``expected``; empty if there is none."""
     wanted, written = expected.strip().split("\n"), output.strip().split("\n")
     for number, (want, line) in enumerate(zip(wanted, written, strict=False), start=1):
         if not _same_line(want.strip(), line.strip()):
@@ -24,7 +24,7 @@ def output_mistake(expected: str, output: str) -> str:
 
 
 def same_value(expected: Any, value: Any) -> bool:
-    """Whether ``value`` is what was ``expected``; both hold nothing but what the codec decodes."""
+    """True if ``value`` equals ``expected``; both must be values that the codec decodes."""
     try:
         return bool(_listed(value) == _listed(expected))
     except (RecursionError, ArithmeticError):  # a signalling NaN raises when it is compared

@@ -1,4 +1,4 @@
-"""The three kinds into which every published format of code tests falls."""
+"""The three kinds of code tests, to which every published format is converted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 
 class UnusableTestsError(ValueError):
-    """No program can be scored against these tests; the message says why."""
+    """No program can be scored by these tests; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Call:
 
     Attributes:
         arguments: its positional arguments.
-        accepted: the values that are right, any one of them. There are two where a format leaves open whether its
+        accepted: the right values, any one of which passes. There are several if a format leaves open whether its
             expected value is wrapped in a list of one.
         keywords: its keyword arguments.
     """
@@ -42,7 +42,7 @@ class Call:
 
 @dataclass(frozen=True)
 class FunctionCalls:
-    """A function, or a method of ``class Solution``, that is called with values and compared by what it returns."""
+    """Calls of a function, or of a method of ``class Solution``, with the values that it should return."""
 
     entry_point: str
     calls: tuple[Call, ...]
@@ -50,19 +50,19 @@ class FunctionCalls:
 
 @dataclass(frozen=True)
 class TestProgram:
-    """Tests that are code themselves. They run in a process of their own and call the answer from there.
+    """Tests that are code. They run in a process of their own and call the answer from there.
 
     Attributes:
         kind: ``asserts`` = ``sources`` are statements, each one test; ``check`` = the one source defines
             ``check(candidate)``; ``pytest`` = the one source holds ``test_…`` functions.
         sources: the code of the tests.
-        entry_point: the candidate of ``check``: a name, or such as ``Solution().rotate``.
-        setup: run before the tests, beside them; it may use what the answer defines.
-        preamble: run on both sides first, before the answer: the imports and helper functions that a prompt gives to
-            the answer. Where the tests use such a helper, it is this one and not what the answer makes of it.
+        entry_point: the candidate of ``check``: ``rotate`` or ``Solution().rotate``.
+        setup: run before the tests, in their process; it may use the names of the answer.
+        preamble: the prompt's imports and helper functions, run first on both sides, before the answer. If the tests
+            use such a helper, they get this one, not one that the answer redefines.
     """
 
-    __test__ = False  # no test class of ours, whatever pytest reads into the name
+    __test__ = False  # pytest must not collect it for its name
 
     kind: Literal["asserts", "check", "pytest"]
     sources: tuple[str, ...]
@@ -76,13 +76,13 @@ Tests = StdinCases | FunctionCalls | TestProgram
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one test found.
+    """The outcome of one test.
 
     Attributes:
-        passed: whether the answer did what the test asks.
-        reason: what it did instead; for a passed test, empty.
+        passed: true if the answer passed the test.
+        reason: why it did not; empty if it passed.
         killed: the process was cut off at a limit of time or memory.
-        waited_seconds: for a processor, which the row's time does not count; 0 where a process serves several tests.
+        waited_seconds: for a processor, not counted as the row's time; 0 if a process serves several tests.
     """
 
     passed: bool

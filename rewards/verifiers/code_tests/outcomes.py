@@ -1,4 +1,4 @@
-"""What each test finds: programs that read standard input, functions that are called, and tests that are code."""
+"""Outcomes of tests: programs that read standard input, functions that are called, and tests that are code."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,7 +26,7 @@ from evenkeel.rewards.verifiers.code_tests.kinds import (
     UnusableTestsError,
 )
 
-# The program runs in the globals of __main__ as if it were the file. It is told its input and nothing else.
+# The program runs in the globals of __main__ as if it were the file. It gets its input and nothing else.
 _PROGRAM = """{standard_names}
 globals().update(standard_names())
 sys.setrecursionlimit(RECURSION_LIMIT)
@@ -35,10 +35,10 @@ exec(compile({code!r}, "answer.py", "exec", dont_inherit=True), globals())
 
 
 def stdin_outcomes(sandbox: Sandbox, code: str, tests: StdinCases, limits: Limits) -> Iterator[Outcome]:
-    """What each case finds, in order; a case is run when its outcome is asked for.
+    """The outcome of each case, in order; a case is run when its outcome is requested.
 
-    The output decides, under the condition that the program ended by itself and without an exception: with an empty
-    expected output, raising at once would otherwise be right.
+    The output decides, provided that the program ended by itself and without an exception: otherwise raising at once
+    would pass if the expected output is empty.
     """
     source = _PROGRAM.format(standard_names=_standard_names(), code=code)
     for case in tests.cases:
@@ -63,10 +63,10 @@ _ENTRY_POINT = object()
 
 
 def call_outcomes(sandbox: Sandbox, code: str, tests: FunctionCalls, limits: Limits) -> Iterator[Outcome]:
-    """What each call finds, in order; a call is made when its outcome is asked for.
+    """The outcome of each call, in order; a call is made when its outcome is requested.
 
-    Calls share a process as long as it lives. One that ends it is made again in a fresh process, so that each call has
-    the whole of the limits to itself before it fails, and what an earlier call has used up is not held against it.
+    Calls share a process as long as it lives. A call that ends it is made again in a fresh process, so that no call
+    fails because earlier ones used up the limits.
     """
     next_call = 0
     while next_call < len(tests.calls):
@@ -92,7 +92,7 @@ def _of_one_process(sandbox: Sandbox, code: str, tests: FunctionCalls, first: in
                 return
             try:
                 content = read_frame(frame)
-            except AnswerError as error:  # forged, and so is what would come next
+            except AnswerError as error:  # forged, so later frames are not believed either
                 yield from [Outcome(False, str(error))] * len(tests.calls[first + number :])
                 return
             yield _outcome(content, call)
@@ -116,7 +116,7 @@ def _request(entry_point: str, call: Call) -> bytes:
 
 
 def shown(value: Any, width: int = 80) -> str:
-    """``value`` for a person to read."""
+    """``value`` as text for people, cut at ``width`` characters."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # more digits than Python writes out
@@ -125,7 +125,7 @@ def shown(value: Any, width: int = 80) -> str:
 
 
 def program_outcomes(sandbox: Sandbox, code: str, tests: TestProgram, limits: Limits) -> Iterator[Outcome]:
-    """What each test finds, in order. Where the answer's process ends, the tests that are left have failed.
+    """The outcome of each test, in order. If the answer's process ends, the remaining tests have failed.
 
     Raises:
         UnusableTestsError: the tests cannot be run, whatever the answer is.
@@ -145,13 +145,13 @@ def program_outcomes(sandbox: Sandbox, code: str, tests: TestProgram, limits: Li
 
 
 class _TestsProcess:
-    """The process of the tests. It runs none of the answer's code, so what it reports is believed."""
+    """The process of the tests. It runs none of the answer's code, so its reports are believed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def prepare(self, tests: TestProgram) -> None:
-        """Have the tests read. Raises ``UnusableTestsError`` where they cannot be run."""
+        """Send the tests. Raises ``UnusableTestsError`` if they cannot be run."""
         specification = {
             "kind": tests.kind,
             "sources": list(tests.sources),
@@ -166,7 +166,7 @@ class _TestsProcess:
         _believed(frame)
 
     def outcomes(self, answer: AnswerSession) -> Iterator[Outcome]:
-        """One per test. The answer has its turn whenever a test uses it."""
+        """One per test. Requests of a test to the answer are passed on to ``answer``."""
         left, used = 1, False
         to_send: bytes | None = encode(None)
         while True:
@@ -177,7 +177,7 @@ class _TestsProcess:
                     to_send = answer.reply(frame[1:])
                     continue
             except AnswerError as error:
-                if not used:  # nothing of the answer was asked for: the tests end by themselves
+                if not used:  # the tests end without having used the answer
                     raise UnusableTestsError(str(error)) from error
                 yield from [Outcome(False, str(error), error.killed)] * left
                 return
@@ -207,7 +207,7 @@ class _TestsProcess:
 
 
 def _believed(frame: bytes) -> list[Any]:
-    """What the process of the tests says to the trainer. Raises ``UnusableTestsError`` where it gives up."""
+    """A message of the tests' process to the trainer. Raises ``UnusableTestsError`` if the tests cannot be run."""
     content: list[Any] = decode(frame[1:])
     if content[0] == "unusable":
         raise UnusableTestsError(content[1])

@@ -1,4 +1,4 @@
-"""Does the program in this completion do what its tests ask?"""
+"""The verifier of programs by tests."""
 
 import re
 import time
@@ -28,11 +28,11 @@ from evenkeel.rewards.verifiers.code_tests.kinds import (
 from evenkeel.rewards.verifiers.code_tests.outcomes import call_outcomes, program_outcomes, stdin_outcomes
 
 AT_HAND = ("numpy", "sortedcontainers")
-"""Packages that competitive programs import as if they were Python's."""
+"""Packages that competitive programs import, preimported in the sandbox."""
 LONGEST_SHOWN = 4000  # characters of the program in the completions table
 WALL_FACTOR = 5  # wall time of a process, in its processor time: for programs that sleep
 LONGEST_ROW = 10  # times the wall time of a process: all tests of one row together
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in what objects say of themselves: another in each process
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in the text of objects; differs between processes
 _FRAME_BYTES = 64 << 20  # hidden tests of some competitions hold tens of megabytes in one input
 
 
@@ -41,14 +41,14 @@ class CodeTests(Verifier):
     """Score 1 for a Python program that passes its tests, else 0.
 
     The program is `code_block` of the completion. The reference is a row's test fields in any of the formats of
-    `code_tests.formats`; one without usable or supported tests is unscored
-    (the reason says why). Programs run in `isolation.sandbox`, their expected results stay outside of it.
+    `code_tests.formats`; without usable tests the row is unscored, with the reason. Programs run in
+    `isolation.sandbox`; their expected results stay outside of it.
 
     Options:
-        score: ``all`` = 1 only if every test passes; ``fraction`` = the share of tests that pass, and none passes after
-            one that is cut off at a limit.
-        max_tests: of pairs of input and output, at most so many, those with the longest inputs, as PRIME and rLLM do.
-            ``None`` = all. Tests that are code are never cut.
+        score: ``all`` = 1 only if every test passes; ``fraction`` = the share of tests that pass; after one that is cut
+            off at a limit the others count as failed.
+        max_tests: keep at most this many pairs of input and output, those with the longest inputs, as PRIME and rLLM
+            do. ``None`` = all. Tests that are code are all kept.
         cpu_seconds, memory_mb: limits of one process: one run on standard input; one call, or several that end sooner;
             all the tests of a row that are code. Wall time, five times as much, is a backstop for programs that sleep;
             all the tests of a row have ten times that. Seconds without a processor do not count; a program that waited
@@ -63,7 +63,7 @@ class CodeTests(Verifier):
     isolation: Isolation = "landlock_seccomp"
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge the program in ``completion`` by the tests in ``reference``."""
+        """Score the program in ``completion`` by the tests in ``reference``."""
         try:
             tests = limited(read_tests(reference), self.max_tests)
         except UnusableTestsError as error:
@@ -80,19 +80,19 @@ class CodeTests(Verifier):
         return replace(verdict, answer=code.text[:LONGEST_SHOWN])
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        """Judge a batch, as many completions at once as there are slots.
+        """Score a batch, as many completions in parallel as the sandbox has slots.
 
         Raises:
             SandboxUnavailableError: the isolation does not hold on this machine. No program was run.
         """
         sandbox = self._sandbox()
-        sandbox.run("")  # raises here, once, what would leave every row unscored
+        sandbox.run("")  # raises here, once, an error that would leave every row unscored
         rows = list(zip(completions, references, strict=True))
         with ThreadPoolExecutor(sandbox.slots) as threads:
             return list(threads.map(lambda row: self._timed(*row), rows))
 
     def gold_completion(self, reference: Any) -> str | None:
-        """The row's own reference solution in a fenced block, or ``None`` where it has none."""
+        """The row's reference solution in a fenced block; ``None`` if it has none."""
         program = gold_program(reference)
         return None if program is None else f"```python\n{program}\n```"
 
@@ -155,7 +155,7 @@ def _longest(lengths: Sequence[int], most: int) -> list[int]:
 
 
 def _number_of(tests: Tests) -> int:
-    """How many tests there are at least; code says it when it runs."""
+    """Number of tests; 0 for tests that are code, which is known only when they run."""
     return len(
         tests.calls if isinstance(tests, FunctionCalls) else tests.cases if isinstance(tests, StdinCases) else ()
     )
@@ -163,5 +163,5 @@ def _number_of(tests: Tests) -> int:
 
 @cache
 def _shared_sandbox(isolation: Isolation) -> Sandbox:
-    """One sandbox per isolation in this process, whoever verifies; it ends with the process."""
+    """One sandbox per isolation, shared by all verifiers of this process; it ends with the process."""
     return Sandbox(isolation=isolation, preimported=(*AT_HAND, *WHOLE_MODULES))

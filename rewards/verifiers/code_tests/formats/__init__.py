@@ -30,8 +30,8 @@ from evenkeel.rewards.verifiers.code_tests.formats.packed import sequence, text_
 from evenkeel.rewards.verifiers.code_tests.formats.programs import (
     asserts,
     functional,
+    list_of_texts,
     pytest_functions,
-    sequence_of_asserts,
     source_text,
     whole_test,
 )
@@ -46,7 +46,7 @@ def read_tests(reference: Any) -> Tests:
     """The tests that ``reference`` holds, in whichever of the formats above.
 
     Raises:
-        UnusableTestsError: no format is recognised, or its fields contradict it; the message says what is needed.
+        UnusableTestsError: no format is recognized, or its fields contradict it; the message says what is needed.
     """
     try:
         return _tests(reference, name="")
@@ -65,13 +65,13 @@ def _tests(reference: Any, name: str) -> Tests:
     items = sequence(value)
     if items is None:
         raise UnusableTestsError(f"a {type(reference).__name__} holds no tests")
-    if statements := sequence_of_asserts(items):
+    if statements := list_of_texts(items):
         return asserts(statements, {})
     return cases_of_pairs(pairs_of_list(items), name)
 
 
 def _is_code(text: str) -> bool:
-    """Neither JSON nor base64: the one begins with a bracket or a quote, the other holds no blank."""
+    """True for text that is neither JSON (begins with a bracket or quote) nor base64 (has no blanks)."""
     return text.startswith('"""') or (" " in text and text[0] not in '[{"')
 
 
@@ -88,7 +88,7 @@ def _tests_of_row(row: Mapping[str, Any], name: str) -> Tests:
     if "test_code" in row:
         return pytest_functions(text_of(row, "test_code"))
     for field in ("test_list", "assert_case"):
-        if statements := sequence_of_asserts(unpacked(row[field], field)) if row.get(field) is not None else None:
+        if statements := list_of_texts(unpacked(row[field], field)) if row.get(field) is not None else None:
             return asserts(statements, row)
     if {"inputs", "outputs"} <= row.keys() or {"input", "output"} <= row.keys():
         return cases_of_pairs(pairs_of_columns(row), name)

@@ -24,9 +24,9 @@ class Pair:
     Attributes:
         input: a text, lines, or a list of arguments.
         output: a text, lines, or a value.
-        kind: ``stdin``, ``function``, or empty: by whether the function is named.
-        name: of the function; empty = not here.
-        wrapped: the format may wrap the expected value in a list of one, without saying where it does.
+        kind: ``stdin`` or ``function``; empty = ``function`` if a function is named, else ``stdin``.
+        name: of the function; empty = not given by the test.
+        wrapped: the expected value may be wrapped in a list of one; the format does not say whether it is.
     """
 
     input: Any
@@ -51,7 +51,7 @@ def pairs_of_list(tests: Sequence[Any]) -> list[Pair]:
 
 
 def cases_of_pairs(pairs: Sequence[Pair], name: str) -> StdinCases | FunctionCalls:
-    """``pairs`` as one kind of tests; ``name`` is the function where the pairs do not say.
+    """``pairs`` as one kind of tests; ``name`` is the function if the pairs do not name one.
 
     Raises:
         UnusableTestsError: there are none, they mix kinds or functions, or a program that does nothing would pass.
@@ -107,7 +107,7 @@ def _call(pair: Pair) -> Call:
 
 
 def _integer_keys(value: Any) -> Any:
-    """A dict whose keys are all digits with integers for keys: JSON has no such keys, the published functions do."""
+    """A dict with digit keys gets integer keys, which the published functions use and JSON lacks; others unchanged."""
     if not isinstance(value, dict) or not value:
         return value
     try:

@@ -1,4 +1,4 @@
-"""The solution that a row of tests brings along."""
+"""The reference solution in a row."""
 
 import textwrap
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ _FIELDS = ("solutions", "canonical_solution", "code", "solution", "completion", 
 
 
 def gold_program(row: Any) -> str | None:
-    """The reference solution of a row, or ``None`` where it has none that can be written into a fenced block.
+    """The first reference solution of a row; ``None`` if it has none that fits into a fenced block.
 
-    Of several the first. ``canonical_solution`` continues ``prompt``, as HumanEval has it. Where the file marks the
-    language, a solution in Python.
+    ``canonical_solution`` continues ``prompt``, as in HumanEval. If the row marks languages, the solution is in
+    Python 3.
     """
     if not isinstance(row, Mapping):
         return None

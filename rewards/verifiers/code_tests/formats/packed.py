@@ -1,4 +1,4 @@
-"""Values as the published files pack them: JSON in strings, arrays, and pickled strings that are compressed."""
+"""Unpacking of published files: JSON in strings, arrays, and compressed pickled strings."""
 
 import base64
 import io
@@ -14,10 +14,10 @@ LONGEST_UNPACKED = 1 << 29  # bytes; the largest published set of hidden tests u
 
 
 def unpacked(value: Any, where: str) -> Any:
-    """``value`` without its packing: a JSON text is read, a compressed one too, an array becomes a list.
+    """``value`` unpacked: JSON text is parsed, also compressed; an array becomes a list; other values are unchanged.
 
     Raises:
-        UnusableTestsError: a text that is neither; ``where`` says which in the message.
+        UnusableTestsError: a text that is neither; the message names ``where``.
     """
     if hasattr(value, "tolist"):
         value = value.tolist()
@@ -31,14 +31,14 @@ def unpacked(value: Any, where: str) -> Any:
 
 
 def sequence(value: Any) -> list[Any] | None:
-    """``value`` as a list where it is a list, tuple or array; ``None`` otherwise."""
+    """``value`` as a list if it is a list, tuple or array; else ``None``."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     return list(value) if isinstance(value, list | tuple) else None
 
 
 def text_of(row: Mapping[str, Any], key: str) -> str:
-    """The text under ``key``; empty where it is absent or ``None``; texts in a list are joined by line ends."""
+    """The text under ``key``; a list is joined by line ends; empty if absent or not text."""
     value = row.get(key)
     if (lines := sequence(value)) is not None:
         value = "\n".join(map(str, lines))
@@ -63,7 +63,7 @@ def _decompressed(text: str) -> str:
 
 
 class _TextUnpickler(pickle.Unpickler):
-    """Reads pickled texts, which name no class or function; a pickle that does could run anything and is refused."""
+    """Reads pickled texts; refuses pickles that name a class or function, which could run anything."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"a pickle loads {module}.{name}")

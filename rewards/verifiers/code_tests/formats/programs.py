@@ -58,22 +58,22 @@ def pytest_functions(source: str) -> TestProgram:
 
 
 def source_text(text: str) -> TestProgram:
-    """Tests that are given as nothing but their code."""
+    """Tests given as code alone."""
     names = _parsed(text)
     if any(name.lower().startswith("test") for name in names):
         return pytest_functions(text)
     return asserts([text], {})
 
 
-def sequence_of_asserts(value: Any) -> list[str] | None:
-    """``value`` where it is a list of texts."""
+def list_of_texts(value: Any) -> list[str] | None:
+    """``value`` as a list if it is a nonempty list of texts; else empty or ``None``."""
     items = sequence(value)
     return items if items and all(isinstance(item, str) for item in items) else None
 
 
 @lru_cache(maxsize=4096)  # a row's tests are read once for each of its completions, and may hold megabytes
 def _parsed(source: str) -> frozenset[str]:
-    """What the code defines at its top, ``check(`` for that function, and ``assert`` where it asserts or raises."""
+    """Top-level names of the code, ``check(`` if it defines ``check``, and ``assert`` if it asserts or raises."""
     tree = ast.parse(source)
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
     if any(isinstance(node, ast.Assert | ast.Raise) or _is_assertion(node) for node in ast.walk(tree)):
@@ -82,7 +82,7 @@ def _parsed(source: str) -> frozenset[str]:
 
 
 def _is_assertion(node: ast.AST) -> bool:
-    """A call of such as ``np.testing.assert_allclose`` or ``self.assertEqual``, of ``pytest.raises`` or ``fail``."""
+    """True for calls such as ``np.testing.assert_allclose``, ``self.assertEqual``, ``pytest.raises``, ``fail``."""
     if not isinstance(node, ast.Call):
         return False
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -90,23 +90,23 @@ def _is_assertion(node: ast.AST) -> bool:
 
 
 def _is_call_of_check(node: ast.stmt) -> bool:
-    """Whether ``node`` is ``check(…)`` with one argument."""
+    """True if ``node`` is ``check(…)`` with one argument."""
     call = node.value if isinstance(node, ast.Expr) else None
     is_check = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "check"
     return is_check and isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
 
 
 def _is_entry_point(text: str) -> bool:
-    """Whether ``text`` is a name, a dotted name, or such with a constructor called: ``Solution().rotate``."""
+    """True for a name or dotted name, also with a constructor call: ``Solution().rotate``."""
     return all(part.removesuffix("()").isidentifier() for part in text.split("."))
 
 
 def _preamble(row: Mapping[str, Any], entry_point: str) -> str:
-    """What the prompt gives to an answer: its imports, helpers and classes, without the function that is asked for."""
+    """The prompt's imports, helpers and classes, without the function that it asks for; empty for prose."""
     try:
         tree = ast.parse(text_of(row, "prompt"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""  # a prompt in prose
+        return ""
     asked = entry_point.replace("()", "").split(".")[0]
     tree.body = [node for node in tree.body if getattr(node, "name", None) != asked]
     return ast.unparse(tree)

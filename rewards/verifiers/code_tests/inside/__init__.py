@@ -1,6 +1,6 @@
-"""What runs in the sandboxed processes: on one side the answer, on the other the tests that call it.
+"""Code of the sandboxed processes: on one side the answer, on the other the tests that call it.
 
-The files here and the codec are sent there. They need the standard library alone.
+These files and the codec are sent there. They need the standard library alone.
 """
 
 import marshal
@@ -36,16 +36,16 @@ for name in names:
     del sys.modules[name]
 serve(channel)
 """
-"""The program that a session starts with; the first frame that it is sent is `files`.
+"""The first program of a session, which receives `files` as its first frame.
 
-The files import one another by their full names. They find them there without their packages, and the names are gone
-again before a program of the policy's runs.
+The files import one another by their full names, entered in ``sys.modules`` without their packages and removed before a
+program of the policy runs.
 """
 
 
 @cache
 def files(side: Literal["answer", "tests"]) -> bytes:
-    """What runs on the side of the answer, or on that of its tests: compiled, which takes as long as a short run."""
+    """The compiled files of the answer's or the tests' side, cached: compiling takes as long as a short run."""
     compiled = [
         (
             f"{_PREFIX}.{file}",

@@ -1,10 +1,10 @@
-"""The process that runs the answer: it is asked for calls and returns values. It is never told what they should be.
+"""The process that runs the answer: it receives calls and returns values, and never gets the expected ones.
 
-Whoever asks is on the other end of the channel: the trainer for function calls, the tests' process (through the
-trainer) for tests that are code. A request is ``[operation, object, argument…]``; the reply is ``["value", value,
+The other end of the channel is the trainer for function calls, and the tests' process (through the trainer) for tests
+that are code. A request is ``[operation, object, argument…]``; the reply is ``["value", value,
 arguments]`` or ``["raised", class names, text, exception]``. An object that is not a plain value stays here, and its
-number goes out; the answer's names are objects too. A function of the tests that was passed as an argument is called
-back by ``["callback", number, arguments, keywords]``, during which the other side may ask again.
+number is sent; the answer's names are objects too. A function of the tests that was passed as an argument is called by
+``["callback", number, arguments, keywords]``, during which the other side may send more requests.
 """
 
 import builtins
@@ -20,18 +20,18 @@ from evenkeel.rewards.verifiers.code_tests.inside.standard_names import RECURSIO
 
 
 def serve(channel: Any) -> None:
-    """Load the answer, say so, and answer requests until the channel closes."""
+    """Load the answer, confirm it, and reply to requests until the channel closes."""
     program = decode(channel.receive())
     sys.setrecursionlimit(RECURSION_LIMIT)
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
-    # Behind the builtins: an answer that defines no gcd has none, though math's can be called without an import.
+    # As builtins: math's gcd can be called without an import, but the module has no gcd unless the answer defines one.
     vars(module)["__builtins__"] = {**vars(builtins), **standard_names()}
     objects = _Objects(module, channel)
     for title in ("preamble", "answer"):
         try:
             exec(compile(program[title], f"<{title}>", "exec"), vars(module))
-        except BaseException as error:  # noqa: BLE001 — whatever a program raises is for the other side
+        except BaseException as error:  # noqa: BLE001 — a program may raise anything; it is sent to the other side
             channel.send(objects.raised(error))
             return
         if title == "preamble":
@@ -41,7 +41,7 @@ def serve(channel: Any) -> None:
 
 
 class _Objects:
-    """What the other side knows by name or number, and the loop that does with it what is asked."""
+    """Objects that the other side knows by name or number, and the loop that serves its requests."""
 
     def __init__(self, module: types.ModuleType, channel: Any) -> None:
         self._module = module
@@ -51,7 +51,7 @@ class _Objects:
         self._numbers: dict[int, int] = {}
 
     def reply_to_requests(self, *, until_reply: bool) -> Any:
-        """Do what is asked, until the other side replies to a call of ours or is gone."""
+        """Serve requests until the channel closes or, with ``until_reply``, the other side replies to our call."""
         while True:
             frame = self._channel.receive()
             try:
@@ -67,7 +67,7 @@ class _Objects:
         return operands[0] if operation == "value" else _raise(*operands)
 
     def raised(self, error: BaseException) -> bytes:
-        """The reply for an exception: its class and those it derives from, and what it says."""
+        """The reply for an exception: its class, the builtin classes it derives from, and its text."""
         names = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
         try:
             text = str(error)[:500]
@@ -109,7 +109,7 @@ class _Objects:
         return self._named(key)
 
     def _named(self, path: str) -> Any:
-        """``f``, ``Solution().f``, ``module.f``; a plain ``f`` that only ``class Solution`` has is its method."""
+        """The object of ``f``, ``Solution().f`` or ``module.f``; ``f`` may be a method of ``class Solution``."""
         head, *rest = path.split(".")
         solution = vars(self._module).get("Solution")
         if not rest and head not in vars(self._module) and isinstance(solution, type) and hasattr(solution, head):
@@ -129,13 +129,13 @@ class _Objects:
 
 
 def _raise(names: list[str], text: str, _: Any) -> Any:
-    """Raise what a function of the tests raised, as the builtin exception that it is."""
+    """Raise the exception of a function of the tests, as the builtin that it is or derives from."""
     kinds = [kind for name in names if isinstance(kind := getattr(builtins, name, None), type)]
     raise next((kind for kind in kinds if issubclass(kind, Exception)), RuntimeError)(text)
 
 
 def _special(operation: str, subject: Any, arguments: list[Any]) -> Any:
-    """``operation`` is the name of a special method, looked up on the class as Python does."""
+    """The result of the special method ``operation``, looked up on the class as Python does."""
     method = getattr(type(subject), operation, None)
     if method is None and len(arguments) == 1:
         return NotImplemented

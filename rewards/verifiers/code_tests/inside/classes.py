@@ -1,12 +1,12 @@
-"""Which names of the answer the tests use as classes. Their objects are under test with their operators.
+"""Detection of the names of the answer that the tests use as classes: the operators of their objects are under test.
 
-The tests are asked, never the answer and never the spelling of a name: whatever an answer can choose it could choose so
-as to be its own judge. A name is a class's where the tests
+Only the tests decide, never the answer or the spelling of a name, which an answer could choose so as to score itself.
+A name is a class if the tests
 
 - pass it to ``isinstance`` or ``issubclass``;
 - use an attribute of it that no function has (``Color.RED``);
-- use an attribute that no plain value has of what calling it gave, at once (``Stack(3).push(1)``), after an operation
-  (``(V(1) + 2).x``) or under the variable that it was assigned to. ``Mean(xs).real`` says nothing: numbers have it.
+- use an attribute that no plain value has on the result of calling it: directly (``Stack(3).push(1)``), after an
+  operation (``(V(1) + 2).x``), or by a variable. ``Mean(xs).real`` shows nothing: numbers have it.
 """
 
 import ast
@@ -28,12 +28,12 @@ _OF_FUNCTIONS = {*dir(types.FunctionType), *dir(builtins.len), "cache_clear", "c
 
 
 def classes_in_tests(shared: ast.Module, tests: Sequence[ast.Module], known_as: Mapping[str, str]) -> set[str]:
-    """Names of the answer that the code of the tests uses as classes, perhaps among others that are not the answer's.
+    """Names that the tests use as classes; some of them may not be the answer's.
 
     Args:
-        shared: what runs before the tests.
-        tests: their code; what is assigned in one function is not known in another.
-        known_as: names under which the tests know another one of the answer's: ``{"candidate": "Stack"}``.
+        shared: code that runs before the tests.
+        tests: their code; assignments in one function are not known in another.
+        known_as: name in the tests → name in the answer: ``{"candidate": "Stack"}``.
     """
     names = _Names([shared, *tests], known_as)
     found = {path for node in names.nodes for path in _checked(node, names)}
@@ -48,7 +48,7 @@ def classes_in_tests(shared: ast.Module, tests: Sequence[ast.Module], known_as: 
 
 
 class _Names:
-    """What expressions of the tests name of the answer."""
+    """Names of the answer in expressions of the tests."""
 
     def __init__(self, trees: Sequence[ast.AST], known_as: Mapping[str, str]) -> None:
         self.nodes = [node for tree in trees for node in ast.walk(tree)]
@@ -61,7 +61,7 @@ class _Names:
                 self._modules |= {alias.asname for alias in node.names if alias.name == ANSWER_MODULE and alias.asname}
 
     def of(self, node: ast.AST) -> str:
-        """The name that ``node`` reads, as the answer's module knows it; empty where it is not a name of a module."""
+        """The name that ``node`` reads, as in the answer's module; empty if it is not a name."""
         if isinstance(node, ast.Name):
             return "" if node.id in self._modules else self._known_as.get(node.id, node.id)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self._modules:
@@ -77,7 +77,7 @@ def _checked(node: ast.AST, names: _Names) -> Iterator[str]:
 
 
 def _shown(node: ast.Attribute, names: _Names, made: Mapping[str, str]) -> str:
-    """The class that the use of an attribute shows; empty where it shows none."""
+    """The class that the use of an attribute shows; empty if it shows none."""
     subject, attribute = node.value, node.attr
     if attribute in PLAIN_ATTRIBUTES:
         return ""
@@ -87,7 +87,7 @@ def _shown(node: ast.Attribute, names: _Names, made: Mapping[str, str]) -> str:
 
 
 def _called(node: ast.AST, names: _Names) -> str:
-    """The name of the answer whose call ``node`` is, or an operand of it; empty where there is none."""
+    """The name of the answer that ``node``, or an operand of it, calls; empty if there is none."""
     if isinstance(node, ast.BinOp):
         return _called(node.left, names) or _called(node.right, names)
     called = names.of(node.func) if isinstance(node, ast.Call) else ""
@@ -95,7 +95,7 @@ def _called(node: ast.AST, names: _Names) -> str:
 
 
 def _made(nodes: Sequence[ast.AST], names: _Names) -> dict[str, str]:
-    """Each variable, as it is written, to the name whose call it holds; empty where it holds other things too."""
+    """Variable, as written → the name whose call it holds; empty if it is also assigned other values."""
     values: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         for target, value in _assigned(node):

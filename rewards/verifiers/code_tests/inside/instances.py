@@ -1,7 +1,7 @@
-"""Objects of the classes that a prompt gives to both sides, such as ``ListNode``: they cross as their attributes.
+"""Objects of classes that a prompt gives to both sides, such as ``ListNode``: they are sent as their attributes.
 
-What they point to crosses with them, chains and cycles too. The class on the other side is that side's own, so that an
-object brings values and no behaviour.
+Objects that they point to are sent with them, also in chains and cycles. The receiving side uses its own class, so that
+an object brings values and no behavior.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,12 +13,12 @@ MOST_INSTANCES = 100_000
 
 
 def graph(root: Any, classes: Mapping[str, type], refer: Callable[[Any], Any]) -> list[Any]:
-    """``root`` and all instances that it leads to, as ``["graph", [[class name, attributes], …]]``, the root first.
+    """``root`` and all instances reachable from it, as ``["graph", [[class name, attributes], …]]``, the root first.
 
     Args:
         root: an instance whose class has a name in ``classes``.
         classes: those that both sides know.
-        refer: names what is neither a plain value nor such an instance.
+        refer: value that is neither plain nor such an instance → its name.
     """
     found, numbers = [root], {id(root): 0}
 
@@ -40,7 +40,7 @@ def graph(root: Any, classes: Mapping[str, type], refer: Callable[[Any], Any]) -
 
 
 def built(nodes: list[list[str]], classes: Mapping[str, type], resolve: Callable[[Any], Any]) -> Any:
-    """The root of a `graph`, made of this side's ``classes`` without calling them."""
+    """The root of a `graph`, of this side's ``classes``, made without calling them."""
     instances: list[Any] = [object.__new__(classes[name]) for name, _ in nodes]
 
     def resolved(name: Any) -> Any:
@@ -52,7 +52,7 @@ def built(nodes: list[list[str]], classes: Mapping[str, type], resolve: Callable
 
 
 def crosses(value: Any, classes: Mapping[str, type]) -> bool:
-    """Whether ``value`` is an instance with attributes of a class known by that name to both sides."""
+    """True if ``value`` has attributes and its class is known by name to both sides."""
     return type(value).__name__ in classes and not isinstance(value, type) and hasattr(value, "__dict__")
 
 

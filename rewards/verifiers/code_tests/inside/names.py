@@ -1,4 +1,4 @@
-"""What the code of tests imports, reads, calls and binds: found in one walk over it."""
+"""Names that the code of tests imports, reads, calls and binds, found in one walk over it."""
 
 import ast
 import builtins
@@ -9,15 +9,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 ANSWER_MODULE = "solution"
-"""What published pytest files import the answer from."""
+"""The module from which published pytest files import the answer."""
 
 _SAME_PROCESS = {"unittest.mock", "mock.patch", "contextlib.redirect_stdout", "contextlib.redirect_stderr"} | {
     f"sys.{stream}" for stream in ("stdin", "stdout", "stderr")
 }
-"""What tests use to reach into the process of the answer, which is another."""
+"""Names that work only in the process of the answer, which is not that of the tests."""
 
 THIRD_PARTY = {"np": "numpy", "numpy": "numpy", "pd": "pandas", "pandas": "pandas"}
-"""Modules that are not Python's, by the names that everybody gives them."""
+"""Customary name → third-party module."""
 
 _GIVEN = {"__name__", "__file__"}
 
@@ -28,13 +28,13 @@ class Names:
 
     Attributes:
         bound: assigned, defined, imported, or taken as parameters.
-        read: looked up, by how often.
-        before_dot: looked up for an attribute, by how often.
+        read: looked up → how often.
+        before_dot: looked up for an attribute → how often.
         called: called directly.
         imported: packages.
         from_answer: imported from the answer's module.
-        dotted: names with the attribute that is used of them, and modules that are imported.
-        classes: expressions of base classes and of what ``except`` catches.
+        dotted: names with an attribute (``sys.stdin``), and imported modules.
+        classes: expressions of base classes and of ``except`` clauses.
     """
 
     bound: set[str] = field(default_factory=set)
@@ -47,12 +47,12 @@ class Names:
     classes: list[ast.expr] = field(default_factory=list)
 
     def of_answer(self) -> set[str]:
-        """Names that the code reads and neither it nor Python defines. A builtin never is: its owner could be judge."""
+        """Names that the code reads and neither it nor Python defines. Builtins are never the answer's."""
         read = set(self.read) - self.bound - _GIVEN
         return {name for name in read if not hasattr(builtins, name)}
 
     def modules(self) -> set[str]:
-        """Modules that the code uses and imports nowhere, by their names and as ``np`` and ``pd``; ``pytest`` too."""
+        """Modules that the code uses without importing them, including ``np``, ``pd`` and ``pytest``."""
         return {
             name
             for name, count in self.before_dot.items()
@@ -60,13 +60,13 @@ class Names:
         }
 
     def not_supported(self, pytest_names: Collection[str]) -> str:
-        """What the code uses that needs the answer's process, or more of pytest than its stand-in has; or ``""``."""
+        """Why the code needs the answer's process, or more of pytest than the stand-in has; empty if it does not."""
         of_pytest = {name for name in self.dotted if name.startswith("pytest.")}
         unknown = of_pytest - {f"pytest.{name}" for name in pytest_names} | (self.dotted & _SAME_PROCESS)
         return f"the tests use {min(unknown)}, which is not supported" if unknown else ""
 
     def problem_of_classes(self, theirs: set[str]) -> str:
-        """Deriving from a class of the answer, and catching its exceptions by ``except``, need the class itself."""
+        """Why the code needs a class of the answer itself (as a base, or in ``except``); empty if it does not."""
         theirs = theirs | self.from_answer
         for expression in self.classes:
             if any(isinstance(node, ast.Name) and node.id in theirs for node in ast.walk(expression)):
@@ -89,7 +89,7 @@ def names_of(tree: ast.AST) -> Names:
 
 
 def is_installed(package: str) -> bool:
-    """Whether ``package`` can be imported here."""
+    """True if ``package`` can be imported here."""
     try:
         return package in sys.modules or importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
@@ -97,7 +97,7 @@ def is_installed(package: str) -> bool:
 
 
 def is_star_import(node: ast.AST) -> bool:
-    """Whether ``node`` is ``from solution import *``."""
+    """True if ``node`` is ``from solution import *``."""
     return isinstance(node, ast.ImportFrom) and node.module == ANSWER_MODULE and node.names[0].name == "*"
 
 

@@ -1,4 +1,4 @@
-"""As much of pytest as tests of single functions use, for a process in which pytest need not be installed.
+"""A stand-in for the parts of pytest that tests of functions use, for a process without pytest.
 
 ``raises``, ``approx``, ``fail``, ``param`` and ``mark`` (``parametrize``; marks that skip or expect a failure are not
 supported, others do nothing).
@@ -19,7 +19,7 @@ Test = tuple[str, Callable[[], Any]]
 
 
 def module() -> types.ModuleType:
-    """What ``import pytest`` gives."""
+    """The module for ``import pytest``."""
     stand_in = types.ModuleType("pytest")
     vars(stand_in).update({name: globals()[name] for name in NAMES})
     return stand_in
@@ -72,7 +72,7 @@ class raises:  # noqa: N801 — pytest's name
 
 
 class approx:  # noqa: N801 — pytest's name
-    """A number, or a list, tuple, dict or array of numbers, within a tolerance: pytest's 1e-6 of it, and 1e-12."""
+    """Numbers, also in a list, tuple, dict or array, within pytest's tolerance: 1e-6 relative, 1e-12 absolute."""
 
     def __init__(self, expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False) -> None:
         self.expected, self.rel, self.abs, self.nan_ok = expected, rel, abs, nan_ok
@@ -118,7 +118,7 @@ def fail(reason: str = "", *_: Any, **__: Any) -> None:
 
 
 def main(*_: Any, **__: Any) -> int:
-    """Nothing: the tests are run anyway."""
+    """Do nothing: the tests are run anyway."""
     return 0
 
 
@@ -180,7 +180,7 @@ def _is_unit_test(kind: type) -> bool:
 
 
 def _on_new_object(kind: type, name: str, **arguments: Any) -> None:
-    """A test method on an object of its own, with what sets it up."""
+    """Run a test method on a new object, after its setup methods."""
     instance: Any = kind(name) if _is_unit_test(kind) else kind()
     for set_up_name in ("setUpClass", "setup_class", "setUp", "setup_method"):
         set_up = getattr(instance, set_up_name, None)

@@ -1,18 +1,17 @@
-"""What the tests hold of the answer: stand-ins for its objects, whose every use is asked of the answer's process.
+"""Stand-ins for the answer's objects in the tests' process: every use of one is a request to the answer's process.
 
-Plain values arrive as themselves, so ``==`` with an expected value runs here, on both sides' plain types. A stand-in
-equals no plain value, whatever its class over there says. What an answer *returns* where a plain value is expected must
-not decide how it fares against that value, nor be told it. So a stand-in that was returned is neither a number nor a
-collection here: arithmetic, order, items, length and conversions raise ``TypeError`` unless every operand is the
-answer's own. ``in`` looks through it here. It can be called, asked for attributes and its text, be true or false, and
-be iterated, but not twice with two contents.
+Plain values arrive as themselves, so ``==`` with an expected value runs here, on plain types. A stand-in equals no
+plain value, whatever its class says there. An object that an answer *returns* instead of a plain value must neither
+learn the expected value nor decide the comparison with it. So a returned stand-in is neither a number nor a collection:
+arithmetic, order, items, length and conversions raise ``TypeError`` unless every operand is the answer's own. ``in``
+iterates it here. It can be called, have attributes, text and a truth value, and be iterated, but only once.
 
-An object of a class that derives from a plain type (an ``IntEnum``, a namedtuple) comes with what it holds as that
-type. It has that value's operators and attributes here; what values of the type do not have is asked of the object.
+An object of a class that derives from a plain type (an ``IntEnum``, a namedtuple) arrives with its content as that
+type. It has that value's operators and attributes here; other attributes are requested from the object.
 
-What the tests *name* is another matter, as a class of the answer is under test with its operators: an object that they
-made by calling a name that they use as a class (`classes`) is asked for all of them, as long as nothing else of the
-answer returned it. A name that stands for a plain value is that value.
+Objects that the tests *make* by calling a name that they use as a class (`classes`) are under test with their
+operators: all are requested from the object, as long as no other call returned it. A name of a plain value is that
+value.
 """
 
 import builtins
@@ -26,11 +25,11 @@ from evenkeel.rewards.verifiers.code_tests.inside.instances import built, crosse
 
 Exchange = Callable[[bytes], bytes]
 Provenance = Literal["name", "made", "attribute", "returned", "new"]
-"""How the tests came by a stand-in. ``attribute``: of what they name or made; ``new``: not known yet."""
+"""How the tests got a stand-in. ``attribute``: of a named or made one; ``new``: not known yet."""
 
 
 class NotSupportedError(BaseException):
-    """The tests do what cannot be done from another process. No fault of the answer: the row is unscored."""
+    """The tests do something that cannot be done from another process: the row is unscored."""
 
 
 class Connection:
@@ -40,9 +39,9 @@ class Connection:
         exchange: sends a frame and waits for the one that answers it.
 
     Attributes:
-        classes: of the prompt, whose instances cross as their attributes.
+        classes: of the prompt; their instances are sent as their attributes.
         under_test: names of the answer that the tests use as classes.
-        last_value: what the last call gave.
+        last_value: result of the last call.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -58,7 +57,7 @@ class Connection:
         return Remote(self, ["name", path], "name")
 
     def ask(self, remote: "Remote", operation: str, *operands: Any) -> Any:
-        """The value of an operation over there; raises what it raised, as a builtin exception."""
+        """The result of an operation in the answer's process; raises its exception as a builtin one."""
         provenance = remote._provenance
 
         def refer(value: Any) -> Any:
@@ -75,7 +74,7 @@ class Connection:
                 if isinstance(value, Remote):
                     vars(value)["_provenance"] = _provenance_after(remote, operation, value._provenance)
                     if value._provenance == "made" and isinstance(value._held, list | dict | set):
-                        vars(value)["_held"] = None  # what can change is asked for
+                        vars(value)["_held"] = None  # content that can change is requested
                 if operation == "call":
                     self.last_value = value
                     self._overwrite(operands[1], value, changed)
@@ -85,9 +84,9 @@ class Connection:
             frame = self._exchange(self._called_back(*content))
 
     def _overwrite(self, arguments: list[Any], value: Any, changed: list[Any]) -> None:
-        """Give the tests' containers the content that a function left in them: one that returns nothing.
+        """Give the tests' containers the content that a function which returns ``None`` left in them.
 
-        Any other reply with changes is none that the answer's process writes by itself.
+        Any other reply with changes is forged.
         """
         if changed and (value is not None or len(changed) != len(arguments)):
             raise ValueError("the program wrote to the channel itself")
@@ -102,9 +101,9 @@ class Connection:
             return encode(["raised", names, str(error)[:500], None])
 
     def _likened(self, name: Any, content: Any) -> Any:
-        """An object over there, with what it holds as a plain value.
+        """An object of the answer with its content as a plain value.
 
-        Nothing is held of one that is empty: tests that compare item by item would compare nothing.
+        Empty content is dropped: tests that compare item by item would compare nothing.
         """
         remote = self._resolved(name)
         if not content and not isinstance(content, int | float | str | bytes):
@@ -122,7 +121,7 @@ class Connection:
             return graph(value, self.classes, self._referred)
         if not callable(value):
             raise NotSupportedError(f"the tests pass a {type(value).__name__} to the answer")
-        self._callbacks.append(value)  # it may be called, and nothing else: its attributes lead to the tests
+        self._callbacks.append(value)  # it can only be called: its attributes lead to the tests
         return ["callback", len(self._callbacks) - 1]
 
     def _resolved(self, name: Any) -> Any:
@@ -137,7 +136,7 @@ class Connection:
 
 
 class Remote:
-    """A stand-in for one object of the answer; ``_held`` is what it holds as a plain value, or ``None``."""
+    """A stand-in for one object of the answer; ``_held`` is its content as a plain value, or ``None``."""
 
     _connection: Connection
     _name_over_there: Any
@@ -223,13 +222,13 @@ class Remote:
 
 
 def plain_value(remote: Remote) -> Any:
-    """What it holds; itself where it holds nothing, or the tests made it and ask for its own behavior."""
+    """Its content; itself if it has none, or if the tests made it and so test its own behavior."""
     held = remote._held
     return remote if held is None or remote._provenance == "made" else held
 
 
 def _provenance_after(subject: Remote, operation: str, before: Provenance) -> Provenance:
-    """The provenance of a stand-in that an operation on ``subject`` gave; ``before`` it was known as that."""
+    """The provenance of a stand-in that an operation on ``subject`` returned; ``before`` is its previous one."""
     if before == "new" and operation == "call" and subject._provenance == "name":
         return "made" if subject._name_over_there[1] in subject._connection.under_test else "returned"
     return "attribute" if operation == "getattr" and subject._provenance not in ("returned", "new") else "returned"
@@ -242,7 +241,7 @@ _DECIDING_METHODS = {
 
 
 def _decides(name: str) -> bool:
-    """Whether that method of a plain value is told an expected one, and says how the two compare."""
+    """True for methods of plain values that get an expected value and decide how the two compare."""
     return name in _DECIDING_METHODS or name in _OPERATORS
 
 
@@ -251,7 +250,7 @@ def _ask(remote: Remote, operation: str, *operands: Any) -> Any:
 
 
 def _value(remote: Remote) -> Any:
-    """The plain value that a name of the tests stands for, or an object holds; else the stand-in itself."""
+    """The plain value of a name, or the content of an object; else the stand-in itself."""
     value = _ask(remote, "value") if remote._provenance == "name" else remote
     if type(value) is not Remote:
         return value
@@ -297,21 +296,21 @@ for _name in ("__str__", "__repr__", "__enter__", "__exit__"):
 _OPERATORS |= {"__eq__", "__ne__", "__contains__", "__complex__"}
 
 
-MISSING_NAME = "the answer defines no "
+MISSING_NAME = "the answer defines no "  # as written by `answer_process`
 TESTS_MODULE = "tests"
-"""The module that the tests' own classes say they are of."""
+"""``__module__`` of the tests' own classes."""
 
 
 class RemoteStopError(RuntimeError):
-    """StopIteration over there. As itself it would end loops of the tests early, and all() of no tests is true."""
+    """StopIteration of the answer. As itself it would end loops of the tests early, and all() of no tests is true."""
 
 
 class MissingNameError(BaseException):
-    """The answer does not define what the tests use: no exception that a test may expect."""
+    """The answer does not define a name that the tests use: an exception that no test may expect."""
 
 
 def exception_of(names: list[str], text: str, exception: Any) -> BaseException:
-    """The builtin exception that an exception over there is or derives from, with its text."""
+    """The builtin exception that an exception of the answer is or derives from, with its text."""
     if names[0] == "NameError" and text.startswith(MISSING_NAME):
         return MissingNameError(text)
     kinds = [kind for name in names[1:] if isinstance(kind := getattr(builtins, name, None), type)]

@@ -1,7 +1,7 @@
 """The names that answers use without importing them: ``List``, ``deque``, ``inf``, ``heappush``, …
 
-LiveCodeBench and APPS give them to every program, and the starter code of LeetCode's problems needs them. A name that
-is a builtin stays the builtin: ``math.pow`` in its place would break ``pow(a, b, m)``.
+LiveCodeBench and APPS define them for every program, and the starter code of LeetCode's problems needs them. Builtins
+are kept: ``math.pow`` would break ``pow(a, b, m)``.
 """
 
 import builtins
@@ -17,7 +17,7 @@ RECURSION_LIMIT = 50_000
 
 
 def standard_names() -> dict[str, Any]:
-    """Modules by their names, and what the commonest of them offer."""
+    """Name → module, and name → public object of the most common modules."""
     names: dict[str, Any] = {name: importlib.import_module(name) for name in WHOLE_MODULES}
     for name in OPENED_MODULES:
         module = names[name]

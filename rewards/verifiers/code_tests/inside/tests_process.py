@@ -1,8 +1,8 @@
 """The process that runs tests that are code. The answer is not in it; its names are stand-ins.
 
-It says ``["ready"]``, or ``["unusable", why]`` where the tests cannot be run whatever the answer is. Told to go on, it
-writes ``["collected", how many]``, ``["tested", passed, why]`` for each test, and ``["done"]``; in between it asks the
-answer. A frame begins with ``T`` for what the trainer reads and ``Q`` for what is handed on.
+It sends ``["ready"]``, or ``["unusable", why]`` if the tests cannot be run for any answer. After the next frame it
+sends ``["collected", number]``, ``["tested", passed, why]`` for each test, and ``["done"]``, with requests to the
+answer in between. A frame begins with ``T`` for the trainer and ``Q`` for the answer.
 """
 
 import ast
@@ -30,7 +30,7 @@ from evenkeel.rewards.verifiers.code_tests.inside.standard_names import standard
 
 
 def serve(channel: Any) -> None:
-    """Check the tests, wait for the answer to be there, and run them."""
+    """Check the tests, wait until the answer is loaded, and run them."""
     specification = decode(channel.receive())
 
     def exchange(frame: bytes) -> bytes:
@@ -53,7 +53,7 @@ def serve(channel: Any) -> None:
 
 
 class Tests:
-    """The code of the tests, and the names that it is run with."""
+    """The code of the tests, and its globals."""
 
     def __init__(self, specification: dict[str, Any], connection: Connection) -> None:
         self._kind: str = specification["kind"]
@@ -69,7 +69,7 @@ class Tests:
         self._names_read = names_of(ast.Module([node for tree in self._trees.values() for node in tree.body], []))
 
     def problem(self) -> str:
-        """Why no answer could be tested; empty where one can."""
+        """Why no answer can be tested; empty if one can."""
         read = self._names_read
         for name in sorted(read.imported - {ANSWER_MODULE, "pytest"}):
             if not is_installed(name):
@@ -79,7 +79,7 @@ class Tests:
         return read.problem_of_classes(self._names_of_answer())
 
     def reports(self) -> Iterator[list[Any]]:
-        """How many tests there are, and of each whether it passed and what it says where it did not."""
+        """The number of tests, then the result of each, with the reason if it failed."""
         names = self._names()
         self._connection.under_test = self._classes()
         for title in self._before_tests():
@@ -118,7 +118,7 @@ class Tests:
         return tests
 
     def _names(self) -> dict[str, Any]:
-        """Globals of the tests: what they read and neither they nor Python define is the answer's."""
+        """Globals of the tests: names that they read and neither they nor Python define are the answer's."""
         answer = types.ModuleType(ANSWER_MODULE)
         answer.__getattr__ = self._connection.named  # type: ignore[method-assign]
         sys.modules[ANSWER_MODULE] = answer
@@ -127,10 +127,10 @@ class Tests:
 
     @functools.cached_property
     def _known(self) -> dict[str, Any]:
-        """What the tests use without importing it and everybody knows: ``Counter``, ``inf``, ``np``, ``sys``.
+        """Well-known names that the tests use without importing them: ``Counter``, ``inf``, ``np``, ``sys``.
 
-        The answer's own of that name would be its judge. One that has the name of the entry point is the answer's; so
-        are the functions where the tests would use nothing of the answer otherwise (``assert gcd(4, 6) == 2``).
+        With its own object of such a name an answer could score itself. The name of the entry point is the answer's; so
+        are functions if the tests would otherwise use nothing of the answer (``assert gcd(4, 6) == 2``).
         """
         read = self._names_read
         modules = {name: THIRD_PARTY.get(name, name) for name in read.modules()}
@@ -144,7 +144,7 @@ class Tests:
         return {name: value for name, value in known.items() if not (name in read.called and _is_function(value))}
 
     def _names_of_answer(self) -> set[str]:
-        """What the tests leave to the answer to define."""
+        """Names that the answer has to define."""
         return self._names_read.of_answer() - self._known.keys()
 
     def _executed(self, title: str, names: dict[str, Any]) -> None:
@@ -158,7 +158,7 @@ class Tests:
             run(*arguments)
         except NotSupportedError:
             raise
-        except BaseException as error:  # noqa: BLE001 — whatever a test raises, it failed
+        except BaseException as error:  # noqa: BLE001 — a test that raises anything failed
             return False, self._reason(error)
         return True, ""
 
@@ -177,7 +177,7 @@ class Tests:
 
 
 def _is_function(value: Any) -> bool:
-    """Whether a task may ask for a function of that name: the classes of ``itertools`` are used as functions."""
+    """True if a task may ask for a function of that name; classes of ``itertools`` count as functions."""
     return isinstance(value, types.FunctionType | types.BuiltinFunctionType) or value in vars(itertools).values()
 
 
