@@ -1,13 +1,13 @@
 """Countdown: reach a target with given numbers and the four operations. Verifier and solver.
 
-An answer is parsed by Python's own parser and never run. Of its grammar only these are read, over whole numbers::
+An answer is parsed by Python's parser and never run. Only this part of the grammar is accepted, over whole numbers::
 
     sum     = product { (+ | - | −) product }
     product = atom    { (* | × | / | ÷) atom }
     atom    = integer | ( sum )
 
-There is no sign, no power, no floor division, no decimal point and no implied multiplication: none of them is one of
-the task's four operations, and each has been used to reach a target that the four operations do not reach.
+Signs, powers, floor division, decimal points and implied multiplication are refused: policies have used each of them
+to reach targets that the four operations do not reach.
 """
 
 import ast
@@ -52,7 +52,7 @@ class Countdown(Verifier):
     use_all: bool = False
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge the answer in ``completion``. Wrong, never unscored, whatever the completion holds."""
+        """Score the answer in ``completion``. A bad completion is wrong, never unscored."""
         try:
             numbers, target = _problem(reference)
         except ValueError as error:
@@ -73,7 +73,7 @@ class Countdown(Verifier):
         return None if found is None else f"<think> {found} = {target} </think> <answer> {found} </answer>"
 
     def unanswerable(self, reference: Any) -> str:
-        """That no expression has the target; not searched for more than four numbers."""
+        """A message if no expression equals the target; empty without a search for more than four numbers."""
         numbers, target = _problem(reference)
         if len(numbers) > LARGEST_SEARCH or solution(numbers, target, use_all=self.use_all) is not None:
             return ""
@@ -81,7 +81,7 @@ class Countdown(Verifier):
         return f"no expression over {used} {list(numbers)} equals {target}"
 
     def _fault(self, answer: str, numbers: tuple[int, ...], target: int) -> str | None:
-        """What is wrong with the answer, or ``None``."""
+        """The fault of the answer, or ``None``."""
         text, equals, claim = answer.partition("=")
         if equals and claim.strip() != str(target):
             return f"'= {claim.strip()[:40]}' stands after the expression; the target is {target}"
@@ -101,7 +101,7 @@ class Countdown(Verifier):
 
 
 def _problem(reference: Any) -> tuple[tuple[int, ...], int]:
-    """Numbers and target of a reference. Raises ``ValueError`` where they cannot be scored against."""
+    """Numbers and target of a reference. Raises ``ValueError`` if they are unusable."""
     if not isinstance(reference, Mapping) or not {"numbers", "target"} <= reference.keys():
         raise ValueError(f"the reference is {reference!r:.80}; countdown needs {{'numbers': [...], 'target': ...}}")
     numbers, target = reference["numbers"], reference["target"]
@@ -125,7 +125,7 @@ def _integer(value: Any) -> int:
 
 
 def _parsed(text: str) -> ast.expr:
-    """The syntax tree of ``text``, in bounded time. Raises ``ValueError`` where it is too long or no expression."""
+    """The syntax tree of ``text``, in bounded time. Raises ``ValueError`` if it is too long or not an expression."""
     text = text.translate(_SPELLINGS)
     if len(text) > LONGEST_EXPRESSION or not _CHARACTERS.fullmatch(text):
         raise ValueError
@@ -136,7 +136,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _value(node: ast.expr, literals: list[int]) -> Fraction:
-    """The exact value, the integers that it uses added to ``literals``.
+    """The exact value; appends the integers that it uses to ``literals``.
 
     Raises ``ValueError`` for anything but the four operations on whole numbers, ``ZeroDivisionError`` for x / 0.
     """
@@ -149,14 +149,14 @@ def _value(node: ast.expr, literals: list[int]) -> Fraction:
     raise ValueError
 
 
-_Term = tuple[Fraction, str]  # a value, and the expression that has it
+_Term = tuple[Fraction, str]  # a value and its expression
 
 
 def solution(numbers: Sequence[int], target: int, *, use_all: bool = False) -> str | None:
     """An expression over ``numbers``, each used at most once (exactly once with ``use_all``), equal to ``target``.
 
-    Deterministic. ``None`` where no expression exists, and also where there are more than ``LARGEST_SEARCH`` numbers:
-    the search is not started. Brackets stand around every inner operation, also where precedence needs none.
+    Deterministic. ``None`` if no expression exists, and, without a search, for more than ``LARGEST_SEARCH`` numbers.
+    Every inner operation is in brackets, also where precedence needs none.
     """
     if len(numbers) > LARGEST_SEARCH:
         return None
@@ -170,7 +170,7 @@ def solution(numbers: Sequence[int], target: int, *, use_all: bool = False) -> s
 
 
 def _reachable(terms: list[_Term]) -> Iterator[_Term]:
-    """What all of ``terms`` together can become: two of them are replaced by one until a single one is left."""
+    """All results of joining ``terms``: two of them are replaced by one until a single one is left."""
     if len(terms) == 1:
         yield terms[0]
         return

@@ -1,4 +1,4 @@
-"""Answers that are right when they are the reference, word for word."""
+"""The verifier of answers that must equal the reference."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,17 +11,18 @@ from evenkeel.rewards.verifier import Verdict, Verifier
 class ExactMatch(Verifier):
     """1 when the answer equals the reference up to runs of white space, else 0.
 
-    The answer is the answer block that ends the completion; a completion without answer tags after its thought is its
-    own answer. The reference is a text or a number; anything else, and a blank text, leaves the completion unscored.
+    The answer is the answer block that ends the completion; without answer tags after the thought, it is the whole
+    text after the thought. The reference is a text or a number; with anything else, or a blank text, the completion is
+    unscored.
 
     Attributes:
-        case_sensitive: whether "Paris" and "paris" differ.
+        case_sensitive: "Paris" and "paris" differ.
     """
 
     case_sensitive: bool = True
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge ``completion`` against ``reference``."""
+        """Score ``completion`` against ``reference``."""
         expected = _written(reference)
         if expected is None:
             return Verdict(None, None, f"the reference {reference!r:.80} is neither a text nor a number")

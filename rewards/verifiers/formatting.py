@@ -1,4 +1,4 @@
-"""Rewards for how a completion is written: its tags, its length, its repetitions. None of them reads an answer."""
+"""Rewards for the form of a completion: its tags, length, repetitions. None of them reads an answer."""
 
 import math
 import re
@@ -30,12 +30,12 @@ Length = Annotated[int, Field(ge=1)]
 
 @dataclass(frozen=True)
 class Format(Verifier):
-    """Score 1 for a completion of the asked structure, else 0. What thought and answer say is not read.
+    """Score 1 for a completion with the required tags, else 0. The content of thought and answer is not read.
 
-    Each tag stands there once in all, in order. Nothing but blanks stands before ``<think>`` and between ``</think>``
-    and ``<answer>``, nothing but blanks and end-of-text tokens after ``</answer>``. Neither thought nor answer is
-    blank: something in it can be seen (`rewards.extraction.is_blank`). A ``<think>`` that the prompt ends with belongs
-    to the completion.
+    Each tag occurs exactly once, in order. Only blanks may stand before ``<think>`` and between ``</think>`` and
+    ``<answer>``, only blanks and end-of-text tokens after ``</answer>``. Thought and answer are not blank: something
+    in each is visible (`rewards.extraction.is_blank`). A ``<think>`` at the end of the prompt counts as part of the
+    completion.
 
     TRL's ``think_format_reward`` gives 1 to an empty thought and to a ``</think>`` written twice; this does not.
 
@@ -48,12 +48,12 @@ class Format(Verifier):
     reads_reference = False
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge the structure of ``completion``; ``reference`` is not read."""
+        """Score the structure of ``completion``; ``reference`` is not read."""
         fault = self._fault(without_ending(completion))
         return Verdict(float(not fault), None, fault or "thought and answer are where they belong")
 
     def gold_completion(self, reference: Any) -> str | None:
-        """The shortest text of the structure."""
+        """A short text of the required structure."""
         return "<think>so</think>" + ("this" if self.tags == "think" else "<answer>this</answer>")
 
     def _fault(self, text: str) -> str:
@@ -87,14 +87,14 @@ def cosine_schedule(num_tokens: int, max_tokens: int, shortest: float, longest: 
 
 @dataclass(frozen=True)
 class SoftOverlong(TokenVerifier):
-    """DAPO's punishment of completions that come near the length limit: 0 well below it, falling to −1 at it.
+    """DAPO's punishment of completions near the length limit: 0 well below it, falling to −1 at it.
 
-    A term to add to a reward for the answer. See `overlong_punishment`; 0 is its full score, so that its accuracy is
-    the share of completions that are not punished.
+    To be added to a reward for the answer. See `overlong_punishment`; 0 is the full score, so that accuracy is the
+    share of completions that are not punished.
 
     Attributes:
         max_tokens: the length from which the punishment is −1: `trl.max_completion_length`, or less.
-        buffer_tokens: over how many tokens before it the punishment grows. The paper: 16384 + 4096 and 4096.
+        buffer_tokens: tokens before it over which the punishment grows. The paper: 16384 + 4096 and 4096.
     """
 
     max_tokens: Length
@@ -120,18 +120,18 @@ class SoftOverlong(TokenVerifier):
 
 @dataclass(frozen=True)
 class CosineLength(TokenVerifier):
-    """Another verifier's judgement, paid by length: a short right answer more, a short wrong one less.
+    """Another verifier's verdict, paid by length: short right answers earn more, short wrong ones less.
 
     ``r = cosine_schedule(n, max_tokens, right_short, right_long)`` for a right completion, the same of ``wrong_short``
     and ``wrong_long`` for a wrong one, and ``exceeded`` from ``max_tokens`` on, right or wrong: such a completion was
     cut off (arXiv 2502.03373, Sec. 4.2 and App. C.1; defaults of its Sec. 4.2). A right answer is one with the inner
     verifier's full score. Unscored stays unscored.
 
-    ``full_score`` is ``right_long``: a right answer earns at least that, a wrong one less, so that accuracy keeps its
-    meaning, but for right answers at the limit, which count as wrong.
+    ``full_score`` is the smaller of ``right_short`` and ``right_long``: right answers earn at least that, wrong ones
+    less, so that accuracy keeps its meaning, except that right answers at the limit count as wrong.
 
     Attributes:
-        verifier: judges the answer; in YAML a name or ``{name: …, option: …}``. A user's own keeps its time limit.
+        verifier: scores the answer; in YAML a name or ``{name: …, option: …}``. A user's keeps its time limit.
         max_tokens: the length limit, `trl.max_completion_length`.
     """
 
@@ -155,7 +155,7 @@ class CosineLength(TokenVerifier):
         object.__setattr__(self, "verifier", bounded(self.verifier))
 
     def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
-        """Judge ``completion`` by the inner verifier and pay it by its length."""
+        """Score ``completion`` by the inner verifier and its length."""
         return self._paid(self.verifier(completion, reference), len(tokens(completion, token_ids)))
 
     def judge_all(
@@ -164,7 +164,7 @@ class CosineLength(TokenVerifier):
         references: Sequence[Any],
         token_ids: Sequence[Sequence[int] | None] | None = None,
     ) -> list[Verdict]:
-        """Judge a batch as the inner verifier does, then pay each by its length."""
+        """Score a batch by the inner verifier, then each completion by its length."""
         rows = zip(completions, token_ids or [None] * len(completions), strict=True)
         lengths = [len(tokens(completion, ids)) for completion, ids in rows]
         verdicts = self.verifier.judge_all(completions, references)
@@ -179,7 +179,7 @@ class CosineLength(TokenVerifier):
         return self.verifier.wrong_completion(reference)
 
     def unanswerable(self, reference: Any) -> str:
-        """That of the verifier it wraps."""
+        """The inner verifier's."""
         return self.verifier.unanswerable(reference)
 
     def _paid(self, verdict: Verdict, length: int) -> Verdict:
@@ -197,7 +197,7 @@ class CosineLength(TokenVerifier):
 def repeated_share(sequence: Sequence[Hashable], ngram_size: int) -> float:
     """``1 − (different n-grams) / (n-grams)``, in 0…1; 0 for a sequence shorter than one n-gram.
 
-    arXiv 2502.03373, App. C.2, as a share of the whole sequence. Time and memory grow with length × ``ngram_size``.
+    arXiv 2502.03373, App. C.2, as a share of the whole sequence. Time and memory are O(length × ``ngram_size``).
     """
     count = len(sequence) - ngram_size + 1
     if count <= 0:
@@ -209,13 +209,12 @@ def repeated_share(sequence: Sequence[Hashable], ngram_size: int) -> float:
 class RepetitionPenalty(TokenVerifier):
     """``max_penalty × repeated_share``: 0 where no n-gram of tokens comes twice, near ``max_penalty`` for a loop.
 
-    A term to add to a reward for the answer; 0 is its full score, so that its accuracy is the share of completions
-    without any repetition. The paper punishes the repeated tokens themselves; a reward of one number per completion
-    cannot, and takes their share.
+    To be added to a reward for the answer; 0 is the full score, so that accuracy is the share of completions without
+    any repetition. The paper punishes the repeated tokens themselves; one number per completion takes their share.
 
     Attributes:
-        ngram_size: tokens that have to repeat together. Small ones meet formulae and names, which repeat rightly; the
-            paper takes 40.
+        ngram_size: tokens that have to repeat together. Small sizes punish formulas and names, which may repeat; the
+            paper uses 40.
         max_penalty: the penalty of a completion that only repeats itself, at most 0.
     """
 

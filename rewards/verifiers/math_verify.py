@@ -1,4 +1,4 @@
-"""Judges as TRL's ``accuracy_reward`` does, by math-verify, in worker processes with a clock."""
+"""The verdicts of TRL's ``accuracy_reward``, by math-verify, in worker processes with time limits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,32 +12,32 @@ from evenkeel.rewards.verifiers.math_answer.notation import without_dollars
 from evenkeel.rewards.verifiers.math_answer.reference import golds
 
 PARSING_SECONDS, COMPARING_SECONDS = 10, 5
-"""TRL's limits of one text and of one comparison. math-verify keeps them by ``SIGALRM``, in a worker's main thread."""
+"""TRL's limits for one text and one comparison; math-verify enforces them by ``SIGALRM`` in a worker's main thread."""
 
 
 @dataclass(frozen=True)
 class MathVerify(Verifier):
     r"""Score 1 where math-verify finds the completion equal to the gold, as TRL's ``accuracy_reward`` calls it, else 0.
 
-    It is what published numbers rest on, with its mistakes: the thought is read too, and a gold without dollars or a
+    Published numbers rest on it, with its mistakes: the thought is read too, and a gold without dollars or a
     box is read in part, ``3\sqrt{13}`` as 3. Write golds as ``$3\sqrt{13}$``, or map the column that holds the whole
-    solution. `MathAnswer` is the verifier to train with; this one measures beside it, with ``weight: 0``.
+    solution. `MathAnswer` is the verifier to train with; this one measures in addition, with ``weight: 0``.
 
-    Unscored: a gold that is no text, or that math-verify cannot parse; and one with which it ends at ``cpu_seconds``
-    alone. A completion with which it does is wrong.
+    Unscored: a gold that is not a text, that math-verify cannot parse, or with which it reaches ``cpu_seconds`` on an
+    empty completion too. A completion with which alone it does is wrong.
 
     Attributes:
-        cpu_seconds: for one completion, kept by the kernel: a signal does not interrupt C. More than TRL's own limits.
+        cpu_seconds: for one completion, enforced by the kernel: a signal does not interrupt C. More than TRL's limits.
     """
 
     cpu_seconds: Annotated[float, Field(gt=0)] = 60.0
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge ``completion`` against ``reference``."""
+        """Score ``completion`` against ``reference``."""
         return self.judge_all([completion], [reference])[0]
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        """Judge a batch; a gold is tried alone where a worker did not come to an end with it."""
+        """Score a batch; a gold with which a worker did not finish is tried again with an empty completion."""
         pairs = [pair for pair in zip(completions, references, strict=True) if isinstance(pair[1], str)]
         outcomes = self._pool().map(pairs)
         failed = list({gold: None for (_, gold), each in zip(pairs, outcomes, strict=True) if not each.done})
@@ -63,9 +63,9 @@ class MathVerify(Verifier):
 
 
 def accuracy(item: tuple[str, str]) -> tuple[float | None, str | None]:
-    """The score of a completion against a gold, ``None`` where that cannot be parsed; and the answer that was read.
+    """The score of a completion against a gold, ``None`` if the gold cannot be parsed; and the answer that was read.
 
-    It does what ``trl.rewards.accuracy_reward`` does for one completion; a test compares the two.
+    It equals ``trl.rewards.accuracy_reward`` for one completion; a test compares the two.
     """
     from latex2sympy2_extended import NormalizationConfig
     from math_verify import LatexExtractionConfig, parse, verify
@@ -85,8 +85,8 @@ def accuracy(item: tuple[str, str]) -> tuple[float | None, str | None]:
 
 
 def _verdict(gold: str, outcome: WorkerResult, alone: WorkerResult | None) -> Verdict:
-    if not outcome.done:  # the fault is the gold's where that fails alone too
-        why = f"judging it ended: {outcome.status}: {outcome.detail}"
+    if not outcome.done:  # if the gold fails alone too, it is at fault
+        why = f"scoring ended: {outcome.status}: {outcome.detail}"
         is_wrong = alone is not None and alone.done
         return Verdict(0.0 if is_wrong else None, None, why, killed=outcome.killed, seconds=outcome.seconds)
     score, answer = outcome.value

@@ -1,4 +1,4 @@
-"""Which of the choices does a completion take, and is it the right one?"""
+"""The verifier of multiple-choice answers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -31,10 +31,10 @@ _LABELLED = re.compile(r"(?:\((?P<inside>\w{1,2})\)|(?P<before>\w{1,2})\s?[.):]|
 class MultipleChoice(Verifier):
     """Score 1 for taking the right choice and no other, else 0.
 
-    The reference is a letter (``"C"``), a position counted from 0 (``2``), or a mapping with ``answer``, one of these
-    two or a label, and ``choices``, a list of texts or ``{"text": […], "label": […]}``. Anything else is unscored.
+    The reference is a letter (``"C"``), a position from 0 (``2``), or a mapping with ``answer``, a letter, position or
+    label, and ``choices``, a list of texts or ``{"text": […], "label": […]}``. Anything else is unscored.
 
-    The answer is the whole of what is read: ``C``, ``(c)``, ``C.``, ``C) Paris``, ``\\text{C}``, ``**C**``, or one
+    The answer is the whole text that is read: ``C``, ``(c)``, ``C.``, ``C) Paris``, ``\\text{C}``, ``**C**``, or one
     choice's text, ``Paris``. A letter with a text that is not its choice's, two letters, or a letter somewhere in a
     sentence is not an answer: in "A dog barks" nobody chose A. Where the reference is a letter or a position alone,
     nothing may follow the letter: with the choices unknown, a text after it could take it back ("C. No, wait: d").
@@ -44,7 +44,7 @@ class MultipleChoice(Verifier):
     """
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge ``completion`` against ``reference``."""
+        """Score ``completion`` against ``reference``."""
         try:
             question = _read_reference(reference)
         except ValueError as error:
@@ -60,7 +60,7 @@ class MultipleChoice(Verifier):
         return Verdict(0.0, taken, f"the right choice is {question.right}")
 
     def gold_completion(self, reference: Any) -> str | None:
-        """The right label, where the verifier reads it."""
+        """The right label in answer tags."""
         try:
             label = _read_reference(reference).right
         except ValueError:
@@ -85,7 +85,7 @@ class MultipleChoice(Verifier):
 
 @dataclass(frozen=True)
 class _Question:
-    """``texts`` of the choices in the order of ``labels``; empty where only the label is known."""
+    """``texts`` of the choices in the order of ``labels``; empty if only the labels are known."""
 
     labels: tuple[str, ...]
     texts: tuple[str, ...]
@@ -111,7 +111,7 @@ class _Question:
 
 
 def _plain(text: str) -> str:
-    """``text`` on one line, without emphasis, dollar signs and LaTeX's text commands around it."""
+    """``text`` on one line, without emphasis, dollar signs around it, and LaTeX's text commands."""
     text = _WRAPPER.sub(r"\1", text).replace("**", "").replace("`", "").strip("$*_ \t\r\n")
     return " ".join(text.split())
 
@@ -121,7 +121,7 @@ def _comparable(text: str) -> str:
 
 
 def _read_reference(reference: Any) -> _Question:
-    """The labels and the right one. Raises ``ValueError`` where no completion can be scored against them."""
+    """Choices and the right label of a reference. Raises ``ValueError`` if it is unusable."""
     answer = reference
     texts: tuple[str, ...] = ()
     labels = tuple(ascii_uppercase)

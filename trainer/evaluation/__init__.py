@@ -1,4 +1,4 @@
-"""Held-out evaluation: how completions are drawn, what their verdicts say, and where both are kept."""
+"""Held-out evaluation: drawing of completions, metrics of their verdicts, and the files of both."""
 
 from evenkeel.trainer.evaluation.decoding import Decoding, decodings
 from evenkeel.trainer.evaluation.result import EvaluationResult

@@ -1,4 +1,4 @@
-"""How the completions of an evaluation are drawn, and which process draws which."""
+"""Decoding options of evaluations, and the completions that each process draws."""
 
 import math
 from dataclasses import dataclass, replace
@@ -12,9 +12,9 @@ class Decoding:
     """One way to answer every item.
 
     Attributes:
-        samples: completions of each item.
-        temperature: at which they are sampled; ``None`` = as in training.
-        greedy: the most probable token each time instead; then there is one completion.
+        samples: completions per item.
+        temperature: of sampling; ``None`` = as in training.
+        greedy: take the most probable token instead of sampling, for one completion per item.
     """
 
     samples: int = 1
@@ -27,14 +27,14 @@ class Decoding:
 
     @property
     def generation_arguments(self) -> dict[str, Any]:
-        """What differs from training, as transformers' ``GenerationConfig`` names it; empty where nothing does."""
+        """Arguments of transformers' ``GenerationConfig`` that differ from training; empty if none do."""
         if self.greedy:
             return GREEDY
         return {} if self.temperature is None else {"do_sample": True, "temperature": self.temperature}
 
     @property
     def metrics(self) -> list[str]:
-        """Names of the metrics that its completions give, the mean accuracy first."""
+        """Names of the metrics of its completions, the mean accuracy first."""
         if self.greedy:
             return ["greedy"]
         if self.samples == 1:
@@ -44,9 +44,9 @@ class Decoding:
 
 
 def decodings(samples: int | None, temperature: float | None, greedy: bool) -> list[Decoding]:
-    """What ``evaluation.samples``, ``temperature`` and ``greedy`` ask for; the first one's accuracy is *the* accuracy.
+    """The decodings of ``evaluation.samples``, ``temperature`` and ``greedy``; the accuracy is that of the first.
 
-    Without ``samples`` one completion is sampled, or none where ``greedy`` asks for the greedy one.
+    Without ``samples`` one completion is sampled, or, with ``greedy``, only the greedy one is drawn.
     """
     number = (0 if greedy else 1) if samples is None else samples
     sampled = [Decoding(number, temperature)] if number else []
@@ -61,7 +61,7 @@ def pass_sizes(samples: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Draw:
-    """One completion to draw: of which item (row of the held-out set), which of its samples."""
+    """One completion to draw: row of the held-out set, and number of the sample."""
 
     item: int
     sample: int
@@ -69,10 +69,10 @@ class Draw:
 
 
 def draws_of_rank(items: int, samples: int, batch_size: int, rank: int, world_size: int) -> list[list[Draw]]:
-    """This rank's batches: every rank has as many, all of one size, at most ``batch_size``.
+    """This rank's batches: every rank has the same number, all of one size, at most ``batch_size``.
 
-    Generation is collective, so ranks must take the same steps. What is missing to that is filled with a repetition of
-    the first draw, marked as padding: it is generated, and neither scored nor counted.
+    Generation is collective, so ranks must take the same steps. The last batches are filled with repetitions of the
+    first draw, marked as padding, which are generated but neither scored nor counted.
     """
     draws = [Draw(item, sample) for item in range(items) for sample in range(samples)]
     number = math.ceil(len(draws) / (batch_size * world_size))

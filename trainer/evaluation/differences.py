@@ -1,4 +1,4 @@
-"""On which completions two verifiers of a run say different things."""
+"""Completions on which two verifiers of a run differ."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -12,22 +12,22 @@ def reward_names(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def verdict_of(record: Mapping[str, Any], name: str) -> str:
-    """One verifier's verdict on a completion, in a word."""
+    """One verifier's verdict on a completion: right (a score above 0), wrong or unscored."""
     score = record.get(f"{name}/score")
     return "unscored" if score is None else "right" if score > 0 else "wrong"
 
 
 def differences(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """Two verifiers that read answers → the completions that both judge, and of which they say different things.
+    """Pair of verifiers that read answers → completions of both with different verdicts.
 
-    Verifiers of the form alone read no answer, and are left out.
+    Verifiers of the form alone are left out.
     """
     reading = [name for name in reward_names(records) if any(f"{name}/answer" in record for record in records)]
     return {
         (one, other): [
             record
             for record in records
-            if all(record.get(f"{name}/reason") is not None for name in (one, other))  # none of them is of another task
+            if all(record.get(f"{name}/reason") is not None for name in (one, other))  # of the task of both
             and verdict_of(record, one) != verdict_of(record, other)
         ]
         for one, other in combinations(reading, 2)

@@ -1,4 +1,4 @@
-"""From completions to records: what the reward functions say of each, with what was asked and written."""
+"""Records of completions: prompt, text, and the results of the reward functions."""
 
 import json
 from collections import defaultdict
@@ -16,10 +16,10 @@ class Answered:
     """Completions of held-out rows.
 
     Attributes:
-        prompts: with what an environment adds to them.
-        completion_ids: the tokens of each, results of tools among them.
-        num_tokens: of each, those that the policy wrote.
-        columns: what reward functions get beside the columns of the rows.
+        prompts: including additions of an environment.
+        completion_ids: all tokens of each, including results of tools.
+        num_tokens: of each, without results of tools.
+        columns: arguments of reward functions in addition to the columns of the rows.
     """
 
     prompts: Sequence[Any]
@@ -29,7 +29,7 @@ class Answered:
     columns: Mapping[str, Sequence[Any]]
 
     def of(self, indices: Sequence[int]) -> "Answered":
-        """Those at ``indices`` alone."""
+        """The completions at ``indices``."""
         fields: Any = (self.prompts, self.completions, self.completion_ids, self.num_tokens)
         prompts, completions, ids, numbers = ([values[index] for index in indices] for values in fields)
         columns = {name: [values[index] for index in indices] for name, values in self.columns.items()}
@@ -38,13 +38,13 @@ class Answered:
 
 @dataclass
 class Tally:
-    """What one process has gathered of one held-out set so far.
+    """Records and metrics of one held-out set in one process.
 
     Attributes:
-        records: one mapping a completion, as `evenkeel.trainer.evaluation.result.EvaluationResult` holds them.
-        logged: what the reward functions logged by ``log_metric``, one list a name.
-        seconds: wall time spent generating.
-        logs_metrics: whether what the functions log now is kept; it is for the first decoding alone.
+        records: one mapping per completion, as in `evenkeel.trainer.evaluation.result.EvaluationResult`.
+        logged: values that the reward functions passed to ``log_metric``, by name.
+        seconds: wall time of generation.
+        logs_metrics: keep these values; true during the first decoding alone.
     """
 
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -63,9 +63,9 @@ class Tally:
         *,
         greedy: bool,
     ) -> None:
-        """Add one batch: its draws, the dataset's row of each, and what was written; padding is passed over.
+        """Score and record one batch: its draws, the dataset's row of each, and the completions; padding is skipped.
 
-        A completion is truncated if its last token is none of ``end_tokens``. ``functions`` are called as TRL calls
+        A completion is truncated if its last token is not in ``end_tokens``. ``functions`` are called as TRL calls
         reward functions, by name in the order of ``weights``; they log the columns ``correct``, ``<name>/answer`` and
         ``<name>/reason``.
         """
@@ -115,7 +115,7 @@ class Tally:
 
 
 def _first_answer(columns: Mapping[str, Any], names: Mapping[str, Any]) -> str | None:
-    """The answer that the first function read which scored the completion: one of another task gives no reason."""
+    """The answer that the first function of the completion's task read: those of other tasks give no reason."""
     return next((columns.get(f"{name}/answer") for name in names if columns.get(f"{name}/reason") is not None), None)
 
 
@@ -127,4 +127,4 @@ def _reward(scores: Sequence[float | None], weights: Sequence[float]) -> float |
 def _last_text(messages: Any) -> str:
     if isinstance(messages, str):
         return messages
-    return messages[-1].get("content") or ""  # a call of a tool may have none
+    return messages[-1].get("content") or ""  # tool calls may have no content

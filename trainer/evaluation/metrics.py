@@ -1,7 +1,7 @@
-"""What k scored completions of each of n items say: avg@k, pass@k, maj@k.
+"""Metrics of k completions for each of n items: avg@k, pass@k, maj@k.
 
-``correct`` is (n, k): 1 right, 0 wrong, NaN unscored. Each metric gives one value in [0, 1] for every item, NaN where
-the item has too few scored completions; `trainer.evaluation.shares.share_estimate` makes a mean with its interval.
+``correct`` is (n, k): 1 right, 0 wrong, NaN unscored. Each metric gives one value in [0, 1] per item, NaN if the item
+has too few scored completions; `trainer.evaluation.shares.share_estimate` makes a mean with its interval.
 """
 
 import math
@@ -26,7 +26,7 @@ def pass_at_k(correct: Values, k: int) -> Values:
     """pass@k: probability that one of k completions is right, (n, samples) → (n,).
 
     With c right of m scored, ``1 − C(m − c, k) / C(m, k)``: the mean over all ways to choose k of the m, which is
-    unbiased for ``1 − (1 − p)^k`` (arXiv 2107.03374, Eq. 1). NaN where m < k.
+    unbiased for ``1 − (1 − p)^k`` (arXiv 2107.03374, Eq. 1). NaN if m < k.
     """
     scored = (~np.isnan(correct)).sum(1)
     right = np.nansum(correct, axis=1).astype(int)
@@ -39,11 +39,11 @@ def pass_at_k(correct: Values, k: int) -> Values:
 
 
 def majority_correct(answers: Sequence[Sequence[str | None]], correct: Values) -> Values:
-    """maj@k: whether the most frequent answer is right, (n, k) answers and verdicts → (n,).
+    """maj@k: 1 if the most frequent answer is right, else 0, (n, k) answers and verdicts → (n,).
 
     Answers are compared as text. Completions without an answer have no vote; with no vote at all the item is wrong. A
-    tie counts the share of right answers among the tied ones. NaN where none is scored, and everywhere if completions
-    are right and yet none has an answer: then the verifier reads none.
+    tie counts the share of right answers among the tied ones. NaN if no completion of the item is scored, and for all
+    items if some completions are right but none has an answer: the verifier then reads no answers.
     """
     if (correct == 1).any() and not any(text is not None for texts in answers for text in texts):
         return np.full(len(correct), np.nan)

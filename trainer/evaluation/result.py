@@ -1,4 +1,4 @@
-"""What one evaluation of one held-out set found: every completion with its verdict, and the numbers made of them."""
+"""Result of one evaluation of one held-out set: all completions with their verdicts, and metrics."""
 
 import json
 import math
@@ -27,7 +27,7 @@ class EvaluationResult:
         dataset: the set's name.
         step: optimizer steps after which the policy was evaluated.
         decodings: how the completions were drawn.
-        records: one mapping a completion, of all processes.
+        records: one mapping per completion, of all processes.
         seconds: wall time of generation, on the main process.
     """
 
@@ -44,7 +44,7 @@ class EvaluationResult:
 
     @cached_property
     def groups(self) -> dict[str, dict[str, Estimate]]:
-        """The same for each group of items; empty where items have none."""
+        """The same for each group of items; empty without groups."""
         names = {record["group"] for record in self.records} - {None}
         return {
             name: self._estimates_of([record for record in self.records if record["group"] == name])
@@ -75,7 +75,7 @@ class EvaluationResult:
         }
 
     def metrics(self) -> dict[str, float]:
-        """The summary's numbers under ``eval_<dataset>/…``; what was not scored is NaN."""
+        """The summary's numbers under ``eval_<dataset>/…``; NaN if nothing was scored."""
         summary = self.summary()
         flat = {name: found.value for name, found in self.estimates.items()}
         flat |= {f"{g}/{name}": found.value for g, made in self.groups.items() for name, found in made.items()}
@@ -83,9 +83,9 @@ class EvaluationResult:
         return {f"eval_{self.dataset}/{name}": value for name, value in flat.items()}
 
     def write(self, folder: Path) -> Path:
-        """``<folder>/<dataset>/step-<n>.parquet``, one row a completion, and the summary beside it as JSON.
+        """Write ``<folder>/<dataset>/step-<n>.parquet``, one row per completion, and the summary as ``.json``.
 
-        A file is there whole or not at all: a run killed here leaves a ``.draft``, which nobody reads.
+        Both are written as ``.draft`` and renamed, so that a killed run leaves no partial file.
         """
         import pyarrow
         from pyarrow import parquet
@@ -131,7 +131,7 @@ class EvaluationResult:
 def evaluation_metrics(
     results: Sequence[EvaluationResult], logged: Sequence[Mapping[str, Sequence[float]]]
 ) -> dict[str, float]:
-    """The metrics of all sets, and over their rows together ``eval_reward`` and the means of what was ``logged``."""
+    """The metrics of all sets, and over all their rows ``eval_reward`` and the means of the ``logged`` values."""
     metrics = {name: value for result in results for name, value in result.metrics().items()}
     rewards = [
         record["reward"]
@@ -162,7 +162,7 @@ def _decoding_estimates(records: Sequence[Record], decoding: Decoding) -> list[t
 
 
 def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
-    """Plain data for a JSON file, which knows no NaN: what was not scored is ``None``."""
+    """Plain data for a JSON file; NaN, which JSON lacks, becomes ``None``."""
     ends = ("value", "low", "high")
     return {
         name: {end: None if math.isnan(getattr(found, end)) else getattr(found, end) for end in ends}
@@ -175,5 +175,5 @@ def _text(found: Estimate) -> str:
 
 
 def natural_order(name: str) -> tuple[bool, float, str]:
-    """Numbers in their order before words in theirs."""
+    """Sort key: numbers by value, then other names in alphabetical order."""
     return (False, float(name), "") if name.isdecimal() else (True, 0.0, name)

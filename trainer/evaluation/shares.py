@@ -1,6 +1,6 @@
-"""An estimate with its interval; of a share of one run's items Wilson's score interval (1927, JASA 22).
+"""Estimates with intervals; for a share of one run's items Wilson's score interval (1927, JASA 22).
 
-The interval of a share says nothing about other seeds.
+The interval of a share does not cover the variation between seeds.
 """
 
 import math
@@ -18,10 +18,10 @@ class Estimate:
     """A mean with its interval.
 
     Attributes:
-        value, low, high: in the unit of the data; ``low`` and ``high`` are NaN where one seed has no spread to show.
-        num_seeds, num_items: how many it rests on; ``num_items`` is ``None`` where only one value per seed is known.
-        seed_variance: variance of the seeds' means around the true mean: sampling noise of the items included.
-        item_variance: what the choice of items adds to the variance of the mean, whatever the number of seeds.
+        value, low, high: in the unit of the data; ``low`` and ``high`` are NaN if there is one seed and no interval.
+        num_seeds, num_items: sample sizes; ``num_items`` is ``None`` if only one value per seed is known.
+        seed_variance: variance of the seeds' means around the true mean, including sampling noise of the items.
+        item_variance: contribution of the choice of items to the variance of the mean, for any number of seeds.
     """
 
     value: float
@@ -50,15 +50,15 @@ class Estimate:
 def share_estimate(values: ArrayLike, completions: int) -> Estimate:
     """Mean of the items' values with Wilson's score interval at the items' effective number.
 
-    With mean p and variance s² of the n values, ``n_eff = n · p(1 − p) / s²``: as many yes-or-no items as would leave
-    the mean as uncertain as these. For values of 0 and 1, s² = p(1 − p) and this is Wilson's interval itself. n_eff is
-    at most ``completions``, and n where all values are 0 or all are 1. The interval is over items: it holds the mean of
-    the population that the items were drawn from in about 95 % of draws. Source of the effective number: Korn and
-    Graubard, Survey Methodology 24 (1998) 193.
+    With mean p and variance s² of the n values, ``n_eff = n · p(1 − p) / s²``: the number of yes-or-no items that
+    would give the mean the same variance. For values of 0 and 1, s² = p(1 − p) and this is Wilson's interval itself.
+    n_eff is at most ``completions``, and n if all values are 0 or all are 1. The interval is over items: it contains
+    the mean of the population that the items were drawn from in about 95 % of draws. Source of the effective number:
+    Korn and Graubard, Survey Methodology 24 (1998) 193.
 
     Args:
-        values: (n,), each in [0, 1]; NaN = not scored, left out. Of none the value and both ends are NaN.
-        completions: from which the values were computed.
+        values: (n,), each in [0, 1]; NaN = not scored, left out. If all are, the result is NaN.
+        completions: number of completions from which the values were computed.
     """
     given = np.asarray(values, float)
     scored = given[~np.isnan(given)]
@@ -74,10 +74,10 @@ def share_estimate(values: ArrayLike, completions: int) -> Estimate:
 
 
 def _wilson(share: float, number: float, items: int) -> Estimate:
-    """``(p + z²/2n ± z·√(p(1 − p)/n + z²/4n²)) / (1 + z²/n)``; rounding never leaves the share outside."""
+    """``(p + z²/2n ± z·√(p(1 − p)/n + z²/4n²)) / (1 + z²/n)``; clipped to [0, 1] and to contain p."""
     z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
     weight = z**2 / number
-    centre = (share + weight / 2) / (1 + weight)
+    center = (share + weight / 2) / (1 + weight)
     half = z * math.sqrt(share * (1 - share) / number + weight / (4 * number)) / (1 + weight)
-    low, high = max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
+    low, high = max(0.0, min(share, center - half)), min(1.0, max(share, center + half))
     return Estimate(share, low, high, 1, items, math.nan, math.nan)

@@ -1,13 +1,13 @@
-"""Reads who is a knight and who is a knave from an answer, or refuses it.
+"""Reading of the roles in an answer.
 
-The whole text must consist of one clause a person, and nothing else::
+The whole text must consist of one clause per person, and nothing else::
 
     clause     = [number] NAME ("is" | ":") ["a" | "an" | "the"] ("knight" | "knave")
     number     = "(1)" | "1." | "1)" | "-" | "•"        in any order, never read
     between    = line breaks, blanks, "," ";" "." "and"
 
-Case and markdown emphasis do not matter. Anything left over ("none of these hold", "if", "or", "not", a second opinion)
-makes the text no answer: a clause inside a longer sentence can mean its opposite.
+Case and markdown emphasis do not matter. Any other text ("none of these hold", "if", "or", "not", a second answer)
+makes the answer unreadable: a clause inside a longer sentence can mean its opposite.
 """
 
 import re
@@ -23,9 +23,9 @@ _NUMBERED_LINE = re.compile(rf"{_NUMBER}(?P<name>\S.*?)\s+is\s+an?\s+(?:knight|k
 
 
 def parse_roles(text: str, names: Sequence[str]) -> tuple[bool, ...] | str:
-    """The assignment that ``text`` states, in the order of ``names``, or a sentence on why it states none.
+    """The assignment that ``text`` states, in the order of ``names``, or a message why it is unreadable.
 
-    Every name occurs once. ``names`` are different when case is ignored.
+    Every name must occur once. ``names`` must differ when case is ignored.
     """
     if len(text) > MAX_CHARACTERS:
         return f"an answer of {len(text)} characters is not read (at most {MAX_CHARACTERS})"
@@ -49,14 +49,14 @@ def parse_roles(text: str, names: Sequence[str]) -> tuple[bool, ...] | str:
 
 
 def names_in(text: str) -> list[str]:
-    """The names in an answer of one "(1) NAME is a ROLE" a line; empty where some line is not of this form."""
+    """The names in an answer with one "(1) NAME is a ROLE" per line; empty if any line has another form."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     matches = [_NUMBERED_LINE.fullmatch(line) for line in lines]
     return [match["name"] for match in matches if match] if all(matches) else []
 
 
 def _clause(names: Sequence[str]) -> re.Pattern[str]:
-    # The longest name first, so that Zoe Ann is not read as Zoe; what follows a name settles it in any case.
+    # The longest name first, so that Zoe Ann is not read as Zoe.
     alternatives = "|".join(re.escape(name.lower()) for name in sorted(names, key=len, reverse=True))
     return re.compile(rf"{_NUMBER}(?P<name>{alternatives}){_ROLE}")
 

@@ -1,7 +1,7 @@
 """English for puzzles, in two phrasings.
 
 *published* varies how people speak, as the published quizzes do. *compact* has one fixed phrasing with spaces around
-every mark, so that splitting at blanks leaves a few dozen words: a model of a million weights can read it.
+every mark, so that splitting at blanks leaves a few dozen words: a model with a million weights can learn it.
 """
 
 import random
@@ -47,12 +47,12 @@ _REPORTED = ("{name} said that {claim}.", "{name} told you that {claim}.", "{nam
 
 
 def role(is_knight: bool) -> Literal["knight", "knave"]:
-    """The word for an inhabitant's kind."""
+    """The word for an inhabitant's role."""
     return "knight" if is_knight else "knave"
 
 
 def claim(statement: Statement, names: Sequence[str]) -> str:
-    """``statement`` as an English clause; a joined clause inside another stands in spaced parentheses."""
+    """``statement`` as an English clause; a compound clause inside another is in spaced parentheses."""
     word, *arguments = statement
     if word in LEAVES:
         return f"{names[arguments[0]]} is a {role(word == 'telling-truth')}"
@@ -96,13 +96,13 @@ def listed(items: Sequence[str]) -> str:
 
 
 def roles(names: Sequence[str], assignment: Sequence[bool], style: Style) -> str:
-    """ "A is a knight, B is a knave, and C is a knight"; *compact*: the same with only commas, set apart."""
+    """ "A is a knight, B is a knave, and C is a knight"; *compact*: with spaced commas alone."""
     parts = [f"{name} is a {role(is_knight)}" for name, is_knight in zip(names, assignment, strict=False)]
     return " , ".join(parts) if style == "compact" else listed(parts)
 
 
 def numbered_roles(names: Sequence[str], assignment: Sequence[bool]) -> str:
-    """The published ``solution_text_format``: one "(1) A is a knight" a line."""
+    """The published ``solution_text_format``: one "(1) A is a knight" per line."""
     return "\n".join(
         f"({number}) {name} is a {role(is_knight)}"
         for number, (name, is_knight) in enumerate(zip(names, assignment, strict=True), start=1)

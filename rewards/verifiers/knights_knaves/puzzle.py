@@ -1,4 +1,4 @@
-"""The statement language of knights-and-knaves puzzles: read, evaluate, solve, and recognise as the same puzzle.
+"""The statement language of knights-and-knaves puzzles: parse, evaluate, solve.
 
 Every inhabitant is a knight, whose claims are all true, or a knave, whose claims are all false, and makes one claim.
 A claim is a nested tuple over people numbered from 0, as in the ``statements`` column of the published rows
@@ -9,7 +9,7 @@ A claim is a nested tuple over people numbered from 0, as in the ``statements`` 
     ('not', s)             s does not hold               ('->', s, s)       if the first holds, so does the second
                                                          ('<=>', s, s)      both hold or neither does
 
-An *assignment* is one bool a person, True = knight. It solves the puzzle when, for every person p,
+An *assignment* is one bool per person, True = knight. It solves the puzzle when, for every person p,
 assignment[p] == (claim of p is true).
 """
 
@@ -52,7 +52,7 @@ def parse_statements(text: str) -> tuple[Statement, ...]:
     """The claims written in ``text``, a Python literal as in the published ``statements`` column.
 
     Raises:
-        ValueError: ``text`` is too long, no literal, or not in the statement language.
+        ValueError: ``text`` is too long, not a literal, or not in the statement language.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"statements of {len(text)} characters: at most {MAX_CHARACTERS} are read")
@@ -67,7 +67,7 @@ def checked_statements(value: Any) -> tuple[Statement, ...]:
     """``value`` as statements: lists become tuples, and everything outside the language is refused.
 
     Raises:
-        ValueError: no sequence of 1 to 16 claims, or one that is not in the language or nested deeper than 16.
+        ValueError: not a sequence of 1 to 16 claims, or a claim is not in the language or nested deeper than 16.
     """
     if not isinstance(value, tuple | list) or not 1 <= len(value) <= MAX_PEOPLE:
         raise ValueError(f"statements {reprlib.repr(value)} are not a sequence of 1 to {MAX_PEOPLE} claims")
@@ -85,7 +85,7 @@ def _checked(statement: Any, num_people: int, depth_left: int) -> Statement:
 
 
 def evaluate(statement: Statement, assignment: Sequence[bool]) -> bool:
-    """Whether ``statement`` is true when person i is a knight exactly where ``assignment[i]``."""
+    """True if ``statement`` holds under ``assignment``."""
     place = sum(bool(knight) << person for person, knight in enumerate(assignment))
     return bool(truth_table(statement, len(assignment)) >> place & 1)
 
@@ -94,7 +94,7 @@ def truth_table(statement: Statement, num_people: int) -> int:
     """The assignments that make ``statement`` true, as a set of bits.
 
     Bit k stands for the assignment in which person i is a knight exactly where bit i of k is set; an integer of
-    2**num_people bits holds them all, so a connective costs one operation for all assignments together.
+    2**num_people bits holds them all, so a connective takes one operation for all assignments together.
     """
     everything = (1 << (1 << num_people)) - 1
     word, *arguments = statement
@@ -114,14 +114,14 @@ def truth_table(statement: Statement, num_people: int) -> int:
 
 
 def _knight_bits(person: int, num_people: int) -> int:
-    # The pattern of bit `person` over 0, 1, 2, …: 2**person zeros, as many ones, repeated. Its closed form is
-    # (2**(2**n) − 1) / (2**(2**person) + 1), which gives the zeros first when shifted up by 2**person.
+    # Bit `person` of 0, 1, 2, …: 2**person zeros, then as many ones, repeated. In closed form
+    # (2**(2**n) − 1) / (2**(2**person) + 1), shifted up by 2**person so that the zeros come first.
     block = 1 << person
     return int(((1 << (1 << num_people)) - 1) // ((1 << block) + 1)) << block
 
 
 def solutions(statements: Sequence[Statement]) -> list[tuple[bool, ...]]:
-    """Every assignment that solves the puzzle, found among all 2**people at once."""
+    """Every assignment that solves the puzzle, by truth tables of all 2**people."""
     people = len(statements)
     solved = everything = (1 << (1 << people)) - 1
     for person, statement in enumerate(statements):

@@ -1,4 +1,4 @@
-"""Judges answers to knights-and-knaves puzzles by the puzzle's own statements."""
+"""The verifier of knights-and-knaves puzzles, by their statements."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,6 @@ from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
 
 Scheme = Literal["accuracy", "paper"]
 
-
 _SCORES = {
     "accuracy": {"right": 1.0, "wrong": 0.0, "unreadable": 0.0},
     "paper": {"right": 3.0, "wrong": -0.5, "unreadable": -1.0, "bad format": -3.0},
@@ -27,15 +26,14 @@ _SCORES = {
 
 @dataclass(frozen=True)
 class KnightsKnaves(Verifier):
-    """Whether a completion says of every inhabitant, rightly, what he is.
+    """Score a completion by the roles that it gives to all inhabitants.
 
-    Where the answer is: in the one ``<answer>`` block after the last ``</think>``, with nothing but blanks and
-    end-of-text tokens after it. Answer tags inside the thought do not count; a thought left open has no answer after
-    it. What an answer is: :mod:`evenkeel.rewards.verifiers.knights_knaves.answer`.
+    The answer is the one ``<answer>`` block after the last ``</think>``, with only blanks and end-of-text tokens after
+    it. Answer tags inside the thought do not count; after a thought left open there is no answer. The form of answers:
+    :mod:`evenkeel.rewards.verifiers.knights_knaves.answer`.
 
-    When it is right: the roles are put into the puzzle's *statements*, and every knight's claim must be true, every
-    knave's false; of a puzzle with several solutions each is right. Without statements the roles must be those of
-    ``solution_text_format``.
+    It is right if the roles satisfy the puzzle's *statements*: every knight's claim is true, every knave's false. If a
+    puzzle has several solutions, each is right. Without statements the roles must be those of ``solution_text_format``.
 
     Schemes:
         accuracy: 1 right, 0 otherwise. The completion needs no thought.
@@ -43,12 +41,12 @@ class KnightsKnaves(Verifier):
             (arXiv 2505.12929): format ±1, plus +2 right, −1.5 wrong, −2 without a readable answer or with a bad format.
             The sums are 3, −0.5, −1 and −3. The format is good when ``<think>``, ``</think>``, ``<answer>`` and
             ``</answer>`` each occur once, in this order, in the whole text (with a ``<think>`` that the prompt ends
-            with), and the thought is not blank (zero-width characters are blanks), which the published rule pays in
-            full. Its substring tests are not repeated: what is not an answer under *accuracy* is none here.
+            with), and the thought is not blank (zero-width characters are blanks; the published rule pays blank
+            thoughts). The published substring tests are not used: answers are read as under *accuracy*.
 
     The reference is a mapping with keys of the published rows, others are ignored: ``statements`` (text or nested
-    tuples) with ``names``, or ``solution_text_format``, or all of them. Unscored: a reference without these, one that
-    cannot be read, one without a solution, one whose solution contradicts its statements.
+    tuples) with ``names``, or ``solution_text_format``, or all of them. Unscored: a reference without these,
+    unreadable, without a solution, or whose solution contradicts its statements.
 
     Attributes:
         scheme: the scores, see above.
@@ -62,7 +60,7 @@ class KnightsKnaves(Verifier):
         object.__setattr__(self, "full_score", _SCORES[self.scheme]["right"])
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge ``completion`` against ``reference``."""
+        """Score ``completion`` against ``reference``."""
         scores = _SCORES[self.scheme]
         try:
             puzzle = _read_reference(reference)
@@ -83,7 +81,7 @@ class KnightsKnaves(Verifier):
         )
 
     def gold_completion(self, reference: Any) -> str | None:
-        """A short thought and the reference's solution, one numbered line a person."""
+        """A short thought and the reference's solution, one numbered line per person."""
         try:
             puzzle = _read_reference(reference)
         except ValueError:

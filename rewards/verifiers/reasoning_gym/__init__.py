@@ -1,8 +1,8 @@
-"""The tasks of the reasoning-gym library (optional extra): its generators as data, its scorers behind a sandbox.
+"""The tasks of the reasoning-gym library (optional extra): its generators as data, its scorers in a sandbox.
 
-A library's scorer is not a verifier yet. Several hand the model's text to ``eval`` or sympy's ``parse_expr``, so that
-it runs as code; several pay a part for a near miss, or for naming everything. Here a scorer runs in a confined process
-of its own, on answers that cannot be programs, and only its full score counts.
+The library's scorers alone are not verifiers. Several pass the model's text to ``eval`` or sympy's ``parse_expr``,
+which runs it as code; several pay partial scores for near misses or for naming everything. Here a scorer runs in the
+sandbox, on answers that cannot be programs, and only its full score counts.
 """
 
 from evenkeel.rewards.verifiers.reasoning_gym.entries import reasoning_gym_rows

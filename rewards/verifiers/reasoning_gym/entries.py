@@ -1,4 +1,4 @@
-"""Rows of the library's tasks, and their entries as text that keeps tuples, sets and keys that are not texts."""
+"""Rows of the library's tasks, with entries as JSON that keeps tuples, sets and keys that are not strings."""
 
 import importlib.util
 import json
@@ -9,13 +9,13 @@ from pydantic import Field
 
 from evenkeel.errors import suggest
 
-MOST_DRAWS = 10  # for each row that is asked for: tasks with few different questions are used up
+MOST_DRAWS = 10  # per requested row, for tasks with few different questions
 
 MISSING = 'reasoning_gym is not installed. Run pip install -e ".[reasoning-gym]", or name another task.'
 
 
 def is_installed() -> bool:
-    """Whether the optional extra is there. Does not import it, which takes seconds."""
+    """True if the optional extra is installed. Does not import it, which takes seconds."""
     return importlib.util.find_spec("reasoning_gym") is not None
 
 
@@ -28,13 +28,13 @@ def reasoning_gym_rows(
     seed: int,
     config: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows of one task, the ``test`` first and then ``train`` others, no question twice.
+    """Rows of one task, first ``test`` and then ``train`` others, without duplicate questions.
 
-    Entry ``i`` of the library depends on ``seed + i`` alone, so that neighbouring seeds share nearly all of theirs:
-    give both parts of a run the same seed and counts.
+    Entry ``i`` of the library depends on ``seed + i`` alone, so neighboring seeds share nearly all entries: give both
+    parts of a run the same seed and counts.
 
     Args:
-        part: which of the two is wanted.
+        part: the part to return.
         task: one of the library's names, such as ``knights_knaves`` or ``chain_sum``.
         config: options of the task, see the library.
 

@@ -1,11 +1,11 @@
-"""Which answers may reach a scorer: none that it would run as code, and none that it would pay for words beside it.
+"""Answers that must not reach a scorer: those that it would run as code, or pay in spite of other words.
 
-The scorers below hand the answer to ``eval`` or to sympy's ``parse_expr``, which is ``eval``. A text that runs there
-runs beside the score and could write any score it likes, whatever sandbox is around both. So only texts that cannot
-act get there: numbers and operators, formulae over one-letter names and known functions, or literals without calls.
+The scorers below pass the answer to ``eval`` or to sympy's ``parse_expr``, which is ``eval``. Code that runs there
+could write any score, whatever sandbox is around both. So only inert texts are passed on: numbers and operators,
+formulas over one-letter names and known functions, or literals without calls.
 
-The scorer of ``knights_knaves`` picks pairs of a name and a role out of whatever is written, and pays "… or 5", "if …"
-and "never: …". So the answer may have no word that the entry's own answer has not, but "is", "a", "an" and "and".
+The scorer of ``knights_knaves`` finds pairs of a name and a role in any text, and pays "… or 5", "if …" and "never: …".
+So the answer may have only words of the entry's own answer, and "is", "a", "an" and "and".
 """
 
 import re
@@ -38,7 +38,7 @@ _IN_NO_LITERAL = re.compile(r"[()=@:;*\\{}]|__|\b(?:lambda|import|for|if|await|y
 
 
 def objection(task: str, answer: str, gold: object = None) -> str:
-    """Why ``answer`` must not reach the scorer of ``task``, whose own answer is ``gold``; empty where it may."""
+    """Why ``answer`` must not reach the scorer of ``task``, whose own answer is ``gold``; empty if it may."""
     if len(answer) > MAX_CHARACTERS:
         return f"an answer of {len(answer)} characters is not read (at most {MAX_CHARACTERS})"
     kind = EVALUATED.get(task)
@@ -57,5 +57,5 @@ def objection(task: str, answer: str, gold: object = None) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """As the scorer of ``knights_knaves`` separates them."""
+    """Words, as the scorer of ``knights_knaves`` splits them."""
     return set(text.lower().translate(_STOPS).split())

@@ -1,8 +1,8 @@
-"""Scores one answer, as a program of its own in the sandbox: standard library and reasoning_gym only.
+"""The program that scores one answer in the sandbox: standard library and reasoning_gym only.
 
 Reads ``{"nonce", "task", "config", "entry", "answer"}`` as JSON from standard input. Writes a last line
-``<nonce> {"score": …}`` or, where the reference is at fault, ``<nonce> {"problem": …}``. The nonce tells it from what a
-scorer prints; it is no secret from code that runs here, which is why answers that could be code never come here.
+``<nonce> {"score": …}`` or, if the reference is at fault, ``<nonce> {"problem": …}``. The nonce marks it among the
+output of a scorer; it is not secret from code that runs here, so answers that could be code are never sent.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def restored(value: Any) -> Any:
-    """What ``as_text`` was given."""
+    """The inverse of ``entries.as_text``, after JSON."""
     if isinstance(value, list):
         return [restored(item) for item in value]
     if not isinstance(value, dict):
@@ -26,8 +26,8 @@ def restored(value: Any) -> Any:
     return {key: restored(item) for key, item in value.items()}
 
 
-def judgement(task: str, config: str, entry: str, answer: str) -> dict[str, Any]:
-    """The scorer's value for ``answer``; 0 where it raises, as it does on answers of no known form."""
+def scored(task: str, config: str, entry: str, answer: str) -> dict[str, Any]:
+    """The scorer's value for ``answer``; 0 if it raises, as it does on answers of an unknown form."""
     import reasoning_gym
 
     try:
@@ -45,4 +45,4 @@ def judgement(task: str, config: str, entry: str, answer: str) -> dict[str, Any]
 if __name__ == "__main__":
     request = json.loads(sys.stdin.buffer.read())
     nonce = request.pop("nonce")
-    sys.stdout.write(f"\n{nonce} {json.dumps(judgement(**request))}\n")
+    sys.stdout.write(f"\n{nonce} {json.dumps(scored(**request))}\n")

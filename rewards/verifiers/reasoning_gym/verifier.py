@@ -1,4 +1,4 @@
-"""Right or wrong by the library's own scorer, which runs where it can harm nobody."""
+"""The verifier by the library's scorers, which run in the sandbox."""
 
 import functools
 import json
@@ -25,14 +25,13 @@ _PUZZLE24 = Countdown(use_all=True)
 
 @dataclass(frozen=True)
 class ReasoningGym(Verifier):
-    """Score 1 where the task's own scorer gives its full score to the answer, else 0: partial scores do not count.
+    """Score 1 if the task's own scorer gives its full score to the answer, else 0: partial scores do not count.
 
     The answer is the one ``<answer>`` block that ends the completion after the last ``</think>``. The scorer runs in
-    the sandbox, one process an answer, and sees only answers of at most 20,000 characters that cannot be programs
-    (`reasoning_gym.guard`). Cut off at a limit: 0, and ``killed``. ``puzzle24`` is scored by
-    `countdown`: the library's scorer does not look at which numbers were given. An answer to ``knights_knaves``
-    may hold no word that the entry's own has not; our own `knights_knaves` has puzzles of this kind, judges them by
-    their statements, and reads more ways to write an answer.
+    the sandbox, one process per answer, and gets only answers of at most 20,000 characters that cannot be programs
+    (`reasoning_gym.guard`). Cut off at a limit: 0, and ``killed``. ``puzzle24`` is scored by `countdown`: the library's
+    scorer does not check which numbers were given. An answer to ``knights_knaves`` may have only the words of the
+    entry's own; our `knights_knaves` scores such puzzles by their statements and reads more forms of answers.
 
     The reference is a mapping with ``task``, ``entry`` and ``config`` as `reasoning_gym_rows` writes them; ``entry``
     may be any JSON text with ``question``, ``answer`` and ``metadata``. Unscored: another form, an unknown task, an
@@ -47,16 +46,16 @@ class ReasoningGym(Verifier):
     isolation: Isolation = "landlock_seccomp"
 
     def __post_init__(self) -> None:
-        """Check that the library is there."""
+        """Check that the library is installed."""
         if not is_installed():
             raise ValueError(MISSING)
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge ``completion`` against ``reference``."""
+        """Score ``completion`` against ``reference``."""
         return self.judge_all([completion], [reference])[0]
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        """Judge a batch, as many answers at once as there are slots."""
+        """Score a batch, as many answers in parallel as the sandbox has slots."""
         limits = Limits(cpu_seconds=self.cpu_seconds, wall_seconds=5 * self.cpu_seconds + 10)
         verdicts: list[Verdict] = []
         jobs: dict[int, tuple[str, Job]] = {}
@@ -78,7 +77,7 @@ class ReasoningGym(Verifier):
         return verdicts
 
     def gold_completion(self, reference: Any) -> str | None:
-        """The entry's answer; ``None`` where the task has none to write down and its scorer looks for itself."""
+        """The entry's answer; ``None`` if it is not a text: the scorer then checks without one."""
         try:
             answer = _read_reference(reference)[1][0]
         except ValueError:
@@ -88,14 +87,14 @@ class ReasoningGym(Verifier):
 
 @functools.cache
 def _sandbox(isolation: Isolation) -> Sandbox:
-    """One for all verifiers of the process: its zygote holds the library in memory."""
+    """The sandbox of all verifiers of the process: its zygote holds the library in memory."""
     return Sandbox(isolation=isolation, preimported=("reasoning_gym",))
 
 
 def _read_reference(reference: Any) -> tuple[dict[str, str], tuple[Any, Any]]:
     """Texts of task, config and entry, and the entry's answer and metadata.
 
-    Raises ``ValueError`` where the parts are not there; whether the scorer can use them shows in the sandbox.
+    Raises ``ValueError`` if parts are missing; the scorer itself checks them in the sandbox.
     """
     try:
         fields = {"task": reference["task"], "config": reference.get("config") or "{}", "entry": reference["entry"]}
@@ -109,7 +108,7 @@ def _read_reference(reference: Any) -> tuple[dict[str, str], tuple[Any, Any]]:
 
 
 def _without_scorer(block: Extraction, task: str, answer: Any, metadata: Any) -> Verdict | None:
-    """The verdict where no scorer is needed for it."""
+    """The verdict without a scorer; ``None`` if one is needed."""
     if not block.text:
         return Verdict(0.0, block.text, block.problem or "the answer is blank")
     if problem := objection(task, block.text, answer):
