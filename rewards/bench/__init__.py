@@ -1,1 +1,1 @@
-"""Rows, answers and programs with which verifiers and reward functions are tried; `audit` asks them."""
+"""Rows, answers and programs that test verifiers and reward functions; `audit` runs them."""

@@ -1,4 +1,4 @@
-"""A few rows for each verifier that ships, so that all of them can be tried without any data."""
+"""A few rows for each built-in verifier, so that all of them can be tested without data."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from evenkeel.rewards.verifier import Verifier
 
 @dataclass(frozen=True)
 class Row:
-    """A question and what its answers are scored against."""
+    """A question and the reference of its answers."""
 
     question: str
     reference: Any
@@ -31,7 +31,7 @@ def _entry(task: str, question: str, answer: str, **metadata: Any) -> dict[str, 
 
 
 RUNNING_TOTAL = [([1, 2, 3], [1, 3, 6]), ([5], [5]), ([2, -1], [2, 1]), ([4, 0, -4, 9], [4, 4, 0, 9])]
-"""Values and their totals: the task of ``code_exploits.json``, programs that ask for the reward without doing it."""
+"""Values and their totals: the task that the programs of ``code_exploits.json`` claim to solve."""
 
 _CAPITALS = _written(("What is the capital of France?", "Paris"), ("And of Italy?", "Rome"), ("Of Peru?", "Lima"))
 _CITIES = ["Rome", "Paris", "Lima", "a village"]
@@ -99,7 +99,7 @@ BUILT_IN: dict[str, tuple[Any, Callable[[], list[Row]]]] = {
 
 
 def built_in_rows(name: str) -> tuple[Verifier, list[Row]]:
-    """The verifier of that name and rows for it. Raises `PartError` where it needs what is not installed."""
+    """The verifier of that name and rows for it. Raises `PartError` where a package is missing."""
     from evenkeel.rewards.parts import build_verifier
 
     spec, rows = BUILT_IN[name]

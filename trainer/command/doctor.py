@@ -19,9 +19,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import get_args
 
+from evenkeel.errors import Severity
 from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.lab.doctor.readers import Record, read
-from evenkeel.trainer.lab.doctor.rules import Examination, Severity
+from evenkeel.trainer.lab.doctor.rules import Examination
 
 
 @refused_in_words

@@ -1,4 +1,4 @@
-"""How every page is made of its template: one engine, one style sheet below each page's own."""
+"""Templates and style sheet that all pages share."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +11,11 @@ _SHARED = Path(__file__).parent / "reports" / "templates"
 
 
 def page_templates(folder: Path, *, autoescape: bool = True, **filters: Callable[..., Any]) -> Environment:
-    """The templates of ``folder``: what a page asks for and is not given is an error, lines of statements leave none.
+    """The templates of ``folder``: undefined values are errors, and lines with only a statement leave no empty line.
 
     Args:
         autoescape: whether values are escaped, as HTML must be: a policy may have written them.
-        filters: by the names that the templates call them.
+        filters: template name → filter.
     """
     environment = Environment(
         loader=FileSystemLoader([folder, _SHARED]),
@@ -30,5 +30,5 @@ def page_templates(folder: Path, *, autoescape: bool = True, **filters: Callable
 
 
 def style(own: Path | None = None) -> Markup:
-    """The style sheet that all pages share, and behind it a page's own."""
+    """The style sheet that all pages share, then the page's own."""
     return Markup((_SHARED / "style.css").read_text() + ("" if own is None else own.read_text()))

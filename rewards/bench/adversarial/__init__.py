@@ -5,7 +5,7 @@ Kept as JSON in this folder, a list of entries::
     {"name": "braces", "answer": {"join": ["\\\\boxed{", {"repeat": "{", "times": 20}]}, "why": "exponential parsers"}
     {"name": "nothing", "completion": ""}
 
-``completion`` is tried as it is. ``answer`` is tried in every form in which verifiers read answers: bare, after a
+``completion`` is used unchanged. ``answer`` is used in every form in which verifiers read answers: bare, after a
 thought in an ``<answer>`` block, in a ``\\boxed{}``, and as a fenced program. A text is a string, or::
 
     {"repeat": TEXT, "times": 100000}

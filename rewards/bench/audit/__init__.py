@@ -1,4 +1,4 @@
-"""Cases with known verdicts, asked of anyone's reward function: TRL's signature, verl's, or a verifier's."""
+"""Audit of a reward function by cases with known verdicts: TRL's signature, verl's, or a verifier's."""
 
 from evenkeel.rewards.bench.audit.audit import Audit, Fault, audit
 from evenkeel.rewards.bench.audit.caller import ANSWER

@@ -1,7 +1,7 @@
-"""One reward function asked everything, and what is wrong with its rewards.
+"""Run all cases through one reward function, and find what is wrong with its rewards.
 
-It runs in worker processes, one case a call; then the ordinary cases are asked once more, in batches and in another
-order. What hangs is killed, what crashes costs its case.
+It runs in worker processes, one case a call; then the ordinary cases are repeated in batches and in another order. A
+call that hangs is killed; one that crashes loses only its cases.
 """
 
 import random
@@ -41,14 +41,14 @@ from evenkeel.rewards.isolation.workers import WorkerPool, WorkerStartError
 from evenkeel.rewards.verifier import Verifier
 
 BATCH = 8
-"""Cases in a call of the second time."""
+"""Cases in a call of the repetition."""
 SECONDS, CODE_SECONDS = 5.0, 30.0
 """Wall time of one call; programs have limits of their own."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What must not be; ``asked`` is absent where it is the function as a whole."""
+    """A violation; ``asked`` is ``None`` where it concerns the function as a whole."""
 
     problem: str
     detail: str
@@ -60,11 +60,11 @@ class Audit:
     """The outcome for one function.
 
     Attributes:
-        signature, task, form, shape: how it was called, by what it takes and reads.
-        right_at: a reward from there on counts as paid.
+        signature, task, form, shape: how the function was called.
+        right_at: the smallest reward that counts as paid.
         asked: every case with its reward.
-        findings: those of the function as a whole, then one for each case that is wrong.
-        notes: what was left out, and why.
+        findings: on the function as a whole, then one for each wrong case.
+        notes: sentences on cases that were left out.
     """
 
     function: str
@@ -78,7 +78,7 @@ class Audit:
     notes: list[str] = field(default_factory=list)
 
     def is_paid(self, asked: Asked) -> bool:
-        """Whether its reward counts as right."""
+        """Whether the case's reward counts as paid."""
         return asked.reward is not None and asked.reward >= self.right_at
 
     def of_kinds(self, *kinds: Kind) -> list[Asked]:
@@ -96,14 +96,14 @@ def audit(
 ) -> Audit:
     """Ask ``function`` every case of its task.
 
-    A reward is paid from half the largest reward of a right answer on.
+    Rewards count as paid from half the largest reward of a right answer.
 
     Args:
         function: ``module:function``, or a built-in verifier's name.
         task: a key of `TASKS` or of `BUILT_IN`; ``None`` = the verifier's own, and mathematics for other functions.
-        columns: parameters that hold the reference, beside `REFERENCE_COLUMNS`.
-        form: a text with `ANSWER` in it, as the function wants answers; ``None`` = the first of `FORMS` that it reads.
-        gold: a text with `ANSWER` in it, as references stand in the column.
+        columns: parameters that hold the reference, in addition to `REFERENCE_COLUMNS`.
+        form: a text with `ANSWER` in it, as the function expects answers; ``None`` = the best read of `FORMS`.
+        gold: a text with `ANSWER` in it, as the column holds references.
 
     Raises:
         Refusal: the function cannot be imported.
@@ -162,10 +162,9 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str) 
 
 
 def _reading(caller: Caller, verifier: Verifier, rows: Sequence[Row], task: str, form: str | None) -> str:
-    """The form in which it tells golds from other rows' golds most often.
+    """The form in which the function most often pays a row's gold more than another row's.
 
-    The caller gets the shape of completions in which it does. Where it tells none apart: the form that raises least
-    and pays most.
+    Ties go to the form with the fewest faults, then the highest mean reward of golds. Sets ``caller.shape`` likewise.
     """
     usual = FORMS[USUAL_FORMS.get(task, "answer block on lines")]
     forms = list(dict.fromkeys([usual, *FORMS.values()]))
@@ -203,14 +202,14 @@ def _is_positive(gold: Asked) -> bool:
 
 
 def _pays_numbers_alone(golds: Sequence[Asked]) -> bool:
-    """Whether it pays numbers, and of other golds hardly one: "5 cm" may be read for its number."""
+    """Whether it pays numbers and under a tenth of the other golds: "5 cm" may be read for its number."""
     paid = [is_number(each.case.row.reference) for each in golds if _is_positive(each)]
     others = sum(not is_number(each.case.row.reference) for each in golds)
     return any(paid) and paid.count(False) < others / 10
 
 
 def _pays_no_gold(golds: Sequence[Asked]) -> Fault:
-    """The one thing to say of a function that was never seen to pay: all else would be said of the wrong question."""
+    """The only finding on a function that paid no gold: it was probably called in the wrong way."""
     rewards = [each.reward for each in golds if each.reward is not None]
     said = f"the largest reward of one is {max(rewards):g}" if rewards else "none has a reward"
     (fault, count), *_ = [*Counter(each.fault for each in golds if each.fault).most_common(1), ("", 0)]
@@ -240,7 +239,7 @@ def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Fault]:
 
 
 def _of_other_calls(caller: Caller, asked: Sequence[Asked]) -> Iterator[Fault]:
-    """Rewards that are others when the ordinary cases come again, shuffled, and in batches where it takes them."""
+    """Rewards that change when the ordinary cases are repeated, shuffled, and in batches where it takes them."""
     ordinary = [each for each in asked if not each.fault and each.case.kind != "adversarial"]
     random.Random(0).shuffle(ordinary)
     at_once = 1 if caller.signature == "verl" else BATCH

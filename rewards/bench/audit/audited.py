@@ -1,6 +1,6 @@
-"""In a worker process: somebody's reward function, called with one case or with a batch, and what came of it.
+"""The audited reward function in a worker process, called with one case or with a batch.
 
-Its parent never imports it: a module that hangs or ends its process costs a worker. What it prints goes nowhere.
+Its parent never imports it: a module that hangs or ends its process costs only a worker. Its output is discarded.
 """
 
 import asyncio
@@ -23,15 +23,16 @@ _TRAINERS = {
     "log_extra": lambda column, values: None,
     "log_metric": lambda name, value: None,
 }
-"""What TRL hands over with the rows."""
+"""Arguments that TRL passes in addition to the rows."""
 
 
 def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
-    """The function that ``named`` names, as one of items for JSON.
+    """The function of that name, wrapped to take and return JSON.
 
-    ``None`` asks for its signature: ``parameters`` (name → whether it must be given), ``any`` (it takes any other name
-    too) and ``verifier`` (it is one of ours). Everything else is a call: ``arguments``, and ``count``, how many rewards
-    are due; ``None`` for one that scores a single completion. The answer holds ``rewards`` or ``fault``; ``seconds``.
+    ``None`` asks for its signature: ``parameters`` (name → whether it must be given), ``any`` (it has **kwargs)
+    and ``verifier`` (it is one of ours). Everything else is a call: ``arguments``, and ``count``, the number
+    of rewards to return; ``None`` for verl's, which scores a single completion. The answer holds ``rewards``
+    or ``fault``, and ``seconds``.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
@@ -52,7 +53,7 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
             if isinstance(returned, Awaitable):
                 returned = loop.run_until_complete(returned)
             rewards, fault = _rewards(returned, count)
-        except BaseException as error:  # noqa: BLE001 whatever it raises is a finding
+        except BaseException as error:  # noqa: BLE001 — any exception is a finding
             place = traceback.extract_tb(error.__traceback__)[-1]
             fault = f"raised {type(error).__name__}: {error!s:.200} ({Path(place.filename).name}:{place.lineno})"
         seconds = time.perf_counter() - started
@@ -62,7 +63,7 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
 
 
 def _loaded(named: str) -> Callable[..., Any]:
-    """What is called for ``named``: a verifier's name, or ``module:function``."""
+    """The function for ``named``, a verifier's name or ``module:function``."""
     if ":" not in named:
         verifier = build_verifier(BUILT_IN[named][0] if named in BUILT_IN else named)
         return RewardFunction(verifier, named)
@@ -70,7 +71,7 @@ def _loaded(named: str) -> Callable[..., Any]:
     is_ours = isinstance(found, Verifier) or (inspect.isclass(found) and issubclass(found, Verifier))
     if is_ours or list(inspect.signature(found).parameters)[:2] == ["completion", "reference"]:
         function = RewardFunction(build_verifier(found), named.rpartition(":")[2])
-        function._bounded = function.verifier  # this is its process already, with limits of its own
+        function._bounded = function.verifier  # it runs in this process, which has limits of its own
         return function
     return found  # type: ignore[no-any-return]
 
@@ -87,7 +88,7 @@ def _described(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _rewards(returned: Any, count: int | None) -> tuple[list[float | None], str]:
-    """The rewards, or what is wrong with what it returned."""
+    """The rewards, or what is wrong with the value returned."""
     try:
         if count is None:
             returned = [returned["score"] if isinstance(returned, dict) else returned]

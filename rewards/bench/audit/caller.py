@@ -1,4 +1,4 @@
-"""Cases as arguments of somebody's reward function, and what came of the calls."""
+"""Call a reward function with cases, and collect its rewards and faults."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,23 +12,23 @@ Signature: TypeAlias = Literal["TRL", "verl", "verifier"]
 Shape: TypeAlias = Literal["messages", "text"]
 
 ANSWER = "ANSWER"
-"""Where the answer stands in a form and the gold in a column, as users write them."""
+"""Placeholder of the answer in a form, and of the gold in a column."""
 REFERENCE_COLUMNS = (
     *("solution", "answer", "ground_truth", "reference", "target", "gold", "label", "expected", "final_answer"),
     *("gold_answer", "correct_answer", "solutions", "answers", "ground_truths", "references", "targets", "labels"),
 )
-"""Columns that hold what a completion is scored against."""
+"""Usual names of the column that holds the reference."""
 MOST_ENDS = 20
-"""Crashes and timeouts after which nothing more is asked."""
+"""Crashes and timeouts after which no more cases are run."""
 FIRST_SECONDS = 30.0
-"""For a worker's first call, which may import and start things."""
+"""Wall time of a worker's first call, which may import modules and start processes."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A case and what came of it: a reward (``None`` is unscored), or a ``fault``.
+    """A case with its reward (``None`` = unscored) or its ``fault``.
 
-    ``end`` says that it was no exception: the function's process ended, or its time.
+    ``end``: the function's process crashed or ran out of time; empty for an exception.
     """
 
     case: Case
@@ -40,15 +40,15 @@ class Asked:
 
 @dataclass
 class Caller:
-    """Calls the function in its processes as its signature wants it, and remembers what it does beside its rewards.
+    """Calls the function in its processes as its signature requires, and counts its crashes and timeouts.
 
     Attributes:
-        parameters: of the function; true where one must be given.
-        takes_any: it takes any other name too.
-        columns: names that hold the reference, beside `REFERENCE_COLUMNS`.
-        gold: how a reference stands in a column.
+        parameters: name → whether it is required.
+        takes_any: whether it has **kwargs.
+        columns: names that hold the reference, in addition to `REFERENCE_COLUMNS`.
+        gold: template of a reference in a column, with `ANSWER`.
         seconds: wall time of one call.
-        shape: what TRL's ``completions`` are.
+        shape: of TRL's ``completions``.
     """
 
     pool: WorkerPool
@@ -63,7 +63,7 @@ class Caller:
     ends: int = 0
 
     def ask(self, cases: Sequence[Case], at_once: int = 1) -> list[Asked]:
-        """The cases in their order, so many in a call; those after `MOST_ENDS` bad ends are left out."""
+        """Run the cases in their order, ``at_once`` in a call; stops after `MOST_ENDS` crashes and timeouts."""
         if cases and not self.is_warm:
             self.is_warm = True
             self.pool.map([self.item(cases[:1])] * self.pool.workers, FIRST_SECONDS)

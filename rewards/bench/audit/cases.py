@@ -1,4 +1,4 @@
-"""What an audit asks: golds, wrong answers, nothing, texts that break graders, labelled answers and programs."""
+"""The cases of an audit: golds, wrong answers, nothing, texts that break graders, labeled answers and programs."""
 
 import json
 import re
@@ -49,7 +49,7 @@ FORMS = {
     "sentence": f"{_THOUGHT}\nThe final answer is ${{}}$. I hope it is correct.",
     "bare": BENCH_FORMS["bare"],
 }
-"""How an answer may be written; the first that the function reads is used."""
+"""Name → form in which an answer may be written; the one that the function reads best is used."""
 NO_THOUGHT = "no thought"
 _THOUGHTS = {
     NO_THOUGHT: "",
@@ -58,12 +58,12 @@ _THOUGHTS = {
 }
 _FORMULA = re.compile(r"\$([^$]{1,200})\$")
 USUAL_FORMS = {"math_answer": "boxed", "code_tests": "program"}
-"""Task → the form that is tried first; of the others an answer block on lines."""
+"""Task → the form that is tried first; for other tasks an answer block on lines."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A completion of a row; ``name`` says what it is, and of labelled answers their class."""
+    """A completion of a row; ``name`` describes it; for labeled answers it is their class."""
 
     kind: Kind
     name: str
@@ -78,7 +78,7 @@ def gold_in(form: str, verifier: Verifier, reference: Any) -> str | None:
 
 
 def audit_rows(task: str) -> tuple[Verifier, list[Row]]:
-    """The task's verifier and its built-in rows, with the right answer as a text where others read it."""
+    """The task's verifier and its built-in rows, with the right answer as text where other graders read it."""
     verifier, rows = built_in_rows(task)
     if (field := {"knights_knaves": "solution_text_format", "multiple_choice": "answer"}.get(task)) is not None:
         answers = [_answer(verifier.gold_completion(row.reference) or "") for row in rows]
@@ -90,7 +90,7 @@ def audit_rows(task: str) -> tuple[Verifier, list[Row]]:
 
 
 def _answer(completion: str) -> str:
-    """What a verifier's own completion answers, out of its tags, box or fence."""
+    """The answer in a verifier's own completion, without its tags, box or fence."""
     answer = completion.rpartition("</think>")[2].strip()
     for opens, closes in (("<answer>", "</answer>"), ("\\boxed{", "}"), ("```python\n", "\n```")):
         if answer.startswith(opens) and answer.endswith(closes):
@@ -109,18 +109,17 @@ def audit_cases(
     """All cases of a task, in a form; of the adversarial ones the shortest first.
 
     - *gold*: every row's `Verifier.gold_completion`. *empty*: nothing at all, and nothing in each form.
-    - *echo*: the question in each form, and its ``$…$`` formulae in a box.
-    - *adversarial*: texts that ship, against one row each; those for mathematics are asked of it alone, and lone
-      surrogates, which no tokenizer decodes to, of nothing. Code: also the programs of ``code_exploits.json``.
-    - *wrong*: the next gold that is another text, and the verifier's `Verifier.wrong_completion`.
-    - *beside*: the gold is ruled out in the thought, and another row's is the answer; both are the answer. Roles that
-      are denied, and taken back.
-    - *thought*: the gold with a thought in which nothing can be seen. One who also pays it without a thought asks for
-      none, so that this is no exploit.
-    - mathematics: the pairs of ``labelled_math.json``, but those whose label is a matter of policy, and their golds;
+    - *echo*: the question in each form, and its ``$…$`` formulas in a box.
+    - *adversarial*: texts that ship, against one row each; those for mathematics only for that task, and none
+      with lone surrogates, which no tokenizer produces. Code: also the programs of ``code_exploits.json``.
+    - *wrong*: the next row's gold that differs, and the verifier's `Verifier.wrong_completion`.
+    - *beside*: the gold is ruled out in the thought and another row's is the answer; both are the answer; for knights
+      and knaves, the gold is denied or taken back.
+    - *thought*: the gold with an empty or invisible thought; no exploit for a function that also pays it without one.
+    - mathematics: the pairs of ``labelled_math.json``, except those whose label is a matter of policy, and their golds;
       with ``numbers`` only golds that are numbers, and only numbers as right answers.
 
-    A verifier that reads no reference is asked *gold*, *empty* and *adversarial* alone.
+    A verifier that reads no reference has *gold*, *empty* and *adversarial* only.
     """
     rows = [row for row in rows if is_number(row.reference)] if numbers else rows
     forms = {"its form": form, "bare": FORMS["bare"]}

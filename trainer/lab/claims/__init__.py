@@ -1,4 +1,4 @@
-"""A paper's sentence, the sweep that decides it, the answer, and a certificate of all that it rests on.
+"""A paper's claim, the sweep that decides it, the answer, and a certificate of the files used.
 
 claim         the YAML file
 answering     from finished runs to the answer (the rule: `trainer.lab.statistics.claim`), with its cost

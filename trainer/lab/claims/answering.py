@@ -15,11 +15,11 @@ from evenkeel.trainer.lab.sweeps.schema import Sweep
 
 @dataclass(frozen=True)
 class Cost:
-    """Of all runs that an answer rests on, those of tuning among them.
+    """Cost of all runs that an answer rests on, including those of tuning.
 
     Attributes:
-        core_hours: wall time × processes, each with one core or device; ``None`` where one is not known.
-        tokens: of prompts and completions; ``None`` where one was not logged.
+        core_hours: wall time × processes, each with one core or device; ``None`` where a time is not known.
+        tokens: of prompts and completions; ``None`` where a run did not log them.
     """
 
     cells: int
@@ -66,7 +66,7 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
     contrasts = [contrast_of(claim.variant, other, ours, scored.by_variant[other], held_out) for other in claim.against]
     sign = 1 if claim.direction == "better" else -1
     differences = {
-        each.baseline: replace(each.difference, value=sign * each.difference.value)  # the interval is made anew
+        each.baseline: replace(each.difference, value=sign * each.difference.value)  # its interval is not used
         for each in contrasts
     }
     used = [run for name in names for run in scored.by_variant[name].values()]

@@ -1,7 +1,7 @@
-"""What an answer rests on, by SHA-256: configs, data, code and results, each by its path from the claim's folder.
+"""SHA-256 of the files that an answer rests on: configs, data, code and results, by path from the claim's folder.
 
-`changes` names every file that is no longer what it was, down to a byte. Code is named by its path in the package, and
-is compared with the package that looks. Checkpoints, logs and weights that training left are not part of it.
+`changes` lists every file that differs in any byte. Code is listed by its path in the package, and is compared with
+the installed package. Checkpoints, logs and weights of the runs are not included.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from evenkeel.trainer.run.record.files import CONFIG, EVALUATIONS, MANIFEST, MET
 PACKAGE = CONFIGS.parent
 ROOMS = ("trainer", "rewards")
 SUFFIX = ".certificate.json"
-"""A claim's certificate is beside it: ``lopti_order.yaml``, ``lopti_order.certificate.json``."""
+"""A claim's certificate lies next to it: ``lopti_order.yaml``, ``lopti_order.certificate.json``."""
 
 
 def certificate(claim: Claim, file: Path, sweep: Sweep, sweep_file: Path, found: Answered) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def write_certificate(content: Mapping[str, Any], path: Path) -> None:
     """Write it, unless the same claim was answered from other seeds that overlap.
 
     Raises:
-        Refusal: it was, or there may be nothing written.
+        Refusal: it was, or the file cannot be written.
     """
     before = read_certificate(path) if path.exists() else {}
     if before and before["seeds"] != content["seeds"] and {*before["seeds"]} & {*content["seeds"]}:
@@ -82,7 +82,7 @@ def read_certificate(path: Path) -> dict[str, Any]:
     """The content of a certificate.
 
     Raises:
-        Refusal: it is none, or cannot be read.
+        Refusal: the file is not a certificate, or cannot be read.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -123,7 +123,7 @@ def _configs(file: Path, sweep_file: Path, sweep: Sweep) -> Iterator[Path]:
 
 
 def _data(sweep: Sweep) -> Iterator[Path]:
-    """The files of the policy that training starts from and of rows, as far as they are on this machine."""
+    """The files of the initial policy and of the rows that are on this machine."""
     config = load_config(sweep.config)
     sources = [source for _, source in config.data.placed_sources]
     for name in (config.model.name_or_path, *(source.path for source in sources)):
@@ -132,7 +132,7 @@ def _data(sweep: Sweep) -> Iterator[Path]:
 
 
 def _results(found: Answered, root: Path) -> Iterator[Path]:
-    """What the report reads of a sweep and of the runs."""
+    """The files of a sweep and of the runs that the report reads."""
     yield from (root / "sweep.json", root / "tuning" / "sweep.json")
     for run in found.runs:
         yield from run.path.parent.glob("*.json")

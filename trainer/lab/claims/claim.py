@@ -21,7 +21,7 @@ class Claim(Section):
     name: Name
     """Of the claim; where the file gives none, the file's own without ``.yaml``."""
     claim: Text
-    """What is claimed, in a sentence."""
+    """The claim, in a sentence."""
     source: Text
     """Who claims it: ``arXiv 2505.12929``."""
     sweep: Text
@@ -31,9 +31,9 @@ class Claim(Section):
     against: Annotated[list[Text], Field(min_length=1)]
     """The variants that it is better than, each of them: the baseline, and controls that would explain it."""
     direction: Literal["better", "worse"] = "better"
-    """What the variant is said to be, in held-out accuracy."""
+    """The claimed direction, in held-out accuracy."""
     matters: Annotated[float, Field(gt=0, lt=1)]
-    """The smallest difference in accuracy that matters, from which the seeds that a decision takes are counted."""
+    """The smallest difference in accuracy that matters, for which the seeds that a decision takes are computed."""
 
 
 def load_claim(path: Path) -> tuple[Claim, Path]:

@@ -1,4 +1,4 @@
-"""What a run's log shows to be wrong, while the run goes on."""
+"""The doctor's findings, printed during a run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +9,10 @@ from evenkeel.trainer.lab.doctor.rules import Examination
 
 
 class Doctor(TrainerCallback):
-    """Prints what the doctor's rules find in the log, each finding once in a run, also where it is resumed.
+    """Prints what the doctor's rules find in the log, each finding once in a run, even if it is resumed.
 
     Args:
-        say: what prints a line; called on rank 0 alone.
+        say: prints a line; called on rank 0 only.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:

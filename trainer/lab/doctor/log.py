@@ -1,4 +1,4 @@
-"""What a run has logged, under one name for each metric, whichever trainer wrote it."""
+"""The logged numbers of a run, under one name for each metric, whichever trainer wrote it."""
 
 import math
 import re
@@ -17,7 +17,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "gradient_norm": ("grad_norm", "actor/grad_norm"),
     "loss": ("loss", "actor/pg_loss"),
 }
-"""Our name → the names under which TRL (and this project) and verl log it; the first that is there counts.
+"""Our name → the names under which TRL (and this project) and verl log it; the first found counts.
 
 ``truncated``: the share of completions that reached the token limit. ``dead_groups``: the share of groups whose rewards
 are all equal."""
@@ -27,14 +27,14 @@ HELD_OUT = (
     re.compile(r"val-core/.+/mean@\d+"),
     re.compile(r"eval[_/]reward"),
 )
-"""Names of held-out accuracies, the first kind that a line holds: ours, verl's, TRL's. ``held_out`` is
-the mean over all names of that kind: over data sets and ways of decoding."""
+"""Names of held-out accuracies: ours, verl's, TRL's. ``held_out`` is the mean over all names of the first kind that a
+line holds: over data sets and ways of decoding."""
 
 _MAY_BE_INFINITE = ("gradient_norm", "loss")
 
 
 def number(value: Any) -> float | None:
-    """``value`` as a float, NaN and infinity included, also where JSON holds them as words; ``None``: it is none."""
+    """``value`` as a float, NaN and infinity included, even if JSON holds them as words; ``None`` = no number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     if isinstance(value, str) and value.strip().lstrip("+-").lower() not in ("nan", "inf", "infinity"):
@@ -49,8 +49,8 @@ class Log:
     """The logged numbers of a run up to now, added line by line.
 
     Attributes:
-        values: metric → its numbers in the order of the log. NaN and infinity stay in ``gradient_norm`` and ``loss``
-            alone: elsewhere they mean that there was nothing to measure.
+        values: metric → its numbers in the order of the log. NaN and infinity are kept in
+            ``gradient_norm`` and ``loss`` only: elsewhere they mean that there was nothing to measure.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """The log of a run, whoever wrote it: lines of a JSONL file, transformers' trainer_state.json, W&B's offline file.
 
-What cannot be read is refused with a `Refusal`, or, where it is a part, counted in `Record.damaged`.
+An unreadable file raises `Refusal`; unreadable parts are listed in `Record.damaged`.
 """
 
 import json
@@ -26,7 +26,7 @@ _LOOKED_FOR = (
     "wandb/*run-*/run-*.wandb",
     "*.jsonl",
 )
-"""What a folder may hold, the first that is there counts; of several the newest."""
+"""Patterns of a folder's logs: the first with a match counts, and of its matches the newest."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Record:
     Attributes:
         path: the file.
         lines: step and logged numbers, in the order of the file.
-        damaged: places that hold no numbers, in words.
+        damaged: sentences on the parts that could not be read.
     """
 
     path: Path
@@ -45,7 +45,7 @@ class Record:
 
 
 def read(path: str | Path) -> Record:
-    """The log that ``path``, a file or the folder of a run, holds.
+    """The log in ``path``, a file or the folder of a run.
 
     Raises:
         Refusal: there is none, or nothing in it is a metric that a rule reads.
@@ -85,9 +85,9 @@ def _age(file: Path) -> tuple[list[int], float]:
 
 
 def _line(raw: Mapping[str, Any], next_step: int) -> tuple[int, Mapping[str, Any]]:
-    """Step and numbers of one line: W&B's names without ``train/``, verl's out of ``data``.
+    """Step and numbers of one line: ``train/`` of W&B is removed from names, ``data`` of verl unpacked.
 
-    A line without a step is that of ``next_step``.
+    A line without a step gets ``next_step``.
     """
     inner = raw.get("data")
     flat = {**raw, **inner} if isinstance(inner, dict) else raw
@@ -123,8 +123,8 @@ def _json(text: bytes) -> Any:
 def _wandb(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
     """The history of W&B's file: the lines of one optimizer step put together.
 
-    The format is LevelDB's log: after 7 bytes blocks of 32,768, in them pieces of a record, each with a checksum, its
-    length and whether it is the whole (1), the first (2), a middle (3) or the last (4) piece.
+    The format is LevelDB's log: 7 bytes, then blocks of 32,768 with pieces of records. A piece has a checksum, its
+    length and its kind: a whole record (1), the first (2), a middle (3) or the last (4) piece of one.
     """
     from wandb.proto.wandb_internal_pb2 import Record as WandbRecord
 

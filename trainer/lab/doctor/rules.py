@@ -1,7 +1,7 @@
-"""What a log can show to be wrong: each rule asks the log up to now, so that a finished run and a running one are one.
+"""Rules on a log. Each reads the log up to now, so running and finished runs are treated alike.
 
 A *line* is one training line of the log: with ``logging_steps`` 1 an optimizer step. A rule is a function of the `Log`
-that returns what it found in words, or ``None``. Why each threshold is where it is: docs/doctor.md.
+that returns its finding as a sentence, or ``None``. Why each threshold is where it is: docs/doctor.md.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
-from evenkeel.errors import Severity as Severity
+from evenkeel.errors import Severity
 from evenkeel.trainer.lab.doctor.log import NAMES, Log
 
 WINDOW = 5
@@ -19,11 +19,11 @@ WINDOW = 5
 
 @dataclass(frozen=True)
 class Symptom:
-    """A sign in a log that something is wrong: not a rule on settings, which `evenkeel.errors.Rule` is.
+    """A rule on a log: a sign that something is wrong.
 
     Attributes:
         change: what to change, a sentence.
-        settings: to turn, as a run file names them; those under ``trl.`` are TRL's.
+        settings: those to change, by their keys in a run file; keys under ``trl.`` are TRL's.
         found: the function.
     """
 
@@ -36,7 +36,7 @@ class Symptom:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a rule found, and from which step to which it held; ``text`` is that of the last one."""
+    """The finding of a rule, with the first and the last step at which it held; ``text`` is that of the last."""
 
     severity: Severity
     rule: str
@@ -48,12 +48,12 @@ class Observation:
 
     @property
     def advice(self) -> str:
-        """What to change, and the settings by name."""
+        """``change``, then the settings by name."""
         return f"{self.change} Settings: {', '.join(self.settings)}."
 
 
 class Examination:
-    """The rules, asked at every line of a log.
+    """The rules, applied at every line of a log.
 
     Attributes:
         findings: name of the rule → what it found so far.
@@ -64,7 +64,7 @@ class Examination:
         self.findings: dict[str, Observation] = {}
 
     def add(self, step: int, line: Mapping[str, Any]) -> list[Observation]:
-        """Add a line; returns what is found for the first time."""
+        """Add a line; returns the findings of rules that had none before."""
         self.log.add(line)
         found = {rule: text for rule in SYMPTOMS if (text := rule.found(self.log)) is not None}
         before = {*self.findings}
@@ -82,16 +82,16 @@ class Examination:
 
     @property
     def not_logged(self) -> list[str]:
-        """Metrics that rules read, and of which the log has no number."""
+        """Metrics that rules read and the log lacks."""
         return [name for name in (*NAMES, "held_out") if not self.log.values.get(name)]
 
 
 SYMPTOMS: list[Symptom] = []
-"""All rules, in the order in which they are asked and listed."""
+"""All rules, in the order in which they are applied and listed."""
 
 
 def symptom(severity: Severity, **fields: Any) -> Callable[[Callable[[Log], str | None]], Any]:
-    """Put the function below into `SYMPTOMS`; the arguments are the fields of `Symptom`."""
+    """Decorator that adds a function to `SYMPTOMS`; the arguments are the fields of `Symptom`."""
 
     def listed(found: Callable[[Log], str | None]) -> Callable[[Log], str | None]:
         SYMPTOMS.append(Symptom(found.__name__.replace("_", "-"), severity, **fields, found=found))

@@ -1,4 +1,4 @@
-"""The gradient bench: what strategies make of the same rollouts at the same weights, before a run is paid for."""
+"""The gradient bench: the gradients of strategies on the same rollouts at the same weights, without a run of each."""
 
 from evenkeel.trainer.lab.gradients.bench import Bench, Measured, bench
 from evenkeel.trainer.lab.gradients.strategies import Named, named_strategies, named_strategy

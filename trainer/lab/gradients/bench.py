@@ -1,4 +1,4 @@
-"""How strategies change the gradient: the same rollouts and weights for all, one row of numbers for each."""
+"""Gradients of strategies compared on the same rollouts and weights, one row of numbers for each strategy."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -30,11 +30,11 @@ class Measured:
     Attributes:
         cosine: with the baseline's gradient on the same prompts.
         norm: of the gradient, in units of the baseline's.
-        signal_to_noise: of one prompt's gradient, see `Moments`.
-        alignment: cosine of the expected gradient with that of p(correct), without noise; 1 = no bias in direction.
-        signal_to_noise_margin, alignment_margin: half of their 95 % intervals, see `margins`; NaN of few batches.
+        signal_to_noise: of one prompt's gradient; see `Moments`.
+        alignment: estimated cosine of the expected gradient with that of p(correct); 1 = no bias in direction.
+        signal_to_noise_margin, alignment_margin: half of their 95 % intervals; NaN with few batches (see `margins`).
         quartiles: shares of the update by π_old, four equal ranges from 0 to 1.
-        passes: optimizer steps a batch.
+        passes: optimizer steps for each batch.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Bench:
-    """All of a bench's numbers.
+    """The results of a bench.
 
     Attributes:
         cosines: (rows, rows) between the gradients of all rows.
         absent: strategies that could not be replayed, and why.
-        sketch_error: standard error of a cosine by the random projection, at most; 0 = true gradients.
+        sketch_error: upper bound on a cosine's standard error by the random projection; 0 = no projection.
     """
 
     rows: list[Measured]
@@ -79,11 +79,11 @@ def bench(
     loss_type: str,
     longest: int,
 ) -> Bench:
-    """Replay recorded batches through the strategies; the first is `BASELINE`, which is added where it is absent.
+    """Replay recorded batches through the strategies, with `BASELINE` as the first row.
 
     Args:
         batches: rows of each recorded batch, by their place in it.
-        model: the policy; it is put into evaluation mode.
+        model: the policy; set to evaluation mode.
         longest: ``max_completion_length``, which dr_grpo divides by.
 
     Raises:
@@ -124,7 +124,7 @@ def _contributions(
     quartiles: dict[str, Tensor],
     absent: dict[str, str],
 ) -> list[Tensor]:
-    """Contributions (N, T) of every strategy; what cannot be replayed goes to ``absent``, in the first batch."""
+    """Contributions (N, T) of every strategy; adds those that cannot be replayed to ``absent``, in the first batch."""
     made: list[Tensor] = []
     for named in asked:
         if named.name in absent:
@@ -146,7 +146,7 @@ def _contributions(
 def _measured(
     strategies: Sequence[Named], moments: Moments, blocks: Sequence[GradientSums], quartiles: dict[str, Tensor]
 ) -> list[Measured]:
-    """The rows of all strategies, in the order of the estimators of ``moments``, of which p(correct) is the last."""
+    """The rows of all strategies, in the order of the estimators in ``moments``, whose last is p(correct)."""
     truth = len(moments.totals) - 1
     alignment = moments.alignment(truth)
     ratio_margins = margins(blocks, lambda each: each.signal_to_noise)

@@ -1,4 +1,4 @@
-"""What a strategy multiplies ``∇ log π`` of each token by, in the first update on a rollout batch."""
+"""Contributions: the factors of ``∇ log π`` of each token, in a strategy's first update on a rollout batch."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ WHERE = "on a replayed batch"
 
 @dataclass(frozen=True)
 class ReplayedBatch:
-    """A rollout batch as strategies see it; N rows, a group's side by side, T tokens, F reward functions.
+    """A rollout batch as strategies see it; N rows, those of a group consecutive, T tokens, F reward functions.
 
     Attributes:
         rewards, correct: (N,), NaN = unscored.
@@ -27,7 +27,7 @@ class ReplayedBatch:
         completion_ids, mask: (N, T) int.
         logps, entropies: (N, T) of the policy whose gradient is taken: π_old is π.
         sum_pi_squared: (N, T), of the same policy.
-        columns: name → (N,), further numbers that reward functions logged; of `TURN_COLUMNS` (N, K).
+        columns: name → (N,), other numbers that reward functions logged; (N, K) for `TURN_COLUMNS`.
     """
 
     rewards: Tensor
@@ -49,14 +49,14 @@ class ReplayedBatch:
 def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest: int) -> list[Tensor]:
     """(N, T) for each pass of the update schedule: ``k_i · A_{i,t} · w_{i,t} · c_{i,t}`` on the pass's tokens.
 
-    ``k_i`` is what the loss divides by (see `loss_scale`). At ρ = 1 every TRL loss has the gradient ``A ∇ log π``: none
-    of them clips anything there. A coefficient is that of log ρ = 0. The passes add up to the joint update.
+    ``k_i`` is `loss_scale`. At ρ = 1 every TRL loss has the gradient ``A ∇ log π`` and
+    clips nothing. A coefficient is evaluated at log ρ = 0. The passes add up to the joint update.
 
     Args:
         longest: ``max_completion_length``, which dr_grpo divides by.
 
     Raises:
-        PartError: a strategy asks for what was not recorded, or breaks its contract.
+        PartError: a strategy asks for a signal that was not recorded, or breaks its contract.
     """
     for part in strategies.all:
         for signal in [each for each in TAUGHT if each in part.signals]:
@@ -89,7 +89,7 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
 
 
 def loss_scale(mask: Tensor, loss_type: str, longest: int) -> Tensor:
-    """(N,) what TRL's loss multiplies each trajectory by when the batch is one optimizer step.
+    """(N,) factor of each trajectory in TRL's loss when the batch is one optimizer step.
 
     ``1 / (N L_i)`` for grpo and sapo, ``1 / Σ L`` for dapo, cispo and bnpo, ``1 / (N · longest)`` for dr_grpo,
     ``1 / N`` for luspo.
@@ -110,8 +110,8 @@ def loss_scale(mask: Tensor, loss_type: str, longest: int) -> Tensor:
 def true_gradient(batch: ReplayedBatch) -> Tensor:
     """(N, T): the contributions of the unbiased estimate of ``∇ p(correct)``.
 
-    ``(c_i − mean of the others' c) / N`` on every token that the loss counts (leave-one-out), 0 where the row or all
-    others of its group are unscored.
+    ``(c_i − mean of the others' c) / N`` on every token that the loss counts (leave-one-out); 0 where the row, or all
+    others of its group, are unscored.
     """
     correct = batch.correct.view(-1, batch.group_size)
     scored = ~correct.isnan()
@@ -122,7 +122,7 @@ def true_gradient(batch: ReplayedBatch) -> Tensor:
 
 
 def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) -> Tensor:
-    """(N, T), as the trainer makes them."""
+    """(N, T) advantages, as in the trainer."""
     estimator = strategies.advantage
     assert estimator is not None
     logged = (*estimator.columns, *(name for name in TURN_COLUMNS if name in estimator.signals))

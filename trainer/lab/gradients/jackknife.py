@@ -1,4 +1,4 @@
-"""Intervals of the bench's measurements by the jackknife: each rollout batch is left out once."""
+"""Intervals of the bench's measurements by the jackknife: each rollout batch (block) is left out once."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ def margins(blocks: Sequence[GradientSums], statistic: Callable[[Moments], Float
     """
     count = len(blocks)
     if count < FEWEST:
-        return torch.full((len(blocks[0].within),), torch.nan) if blocks else torch.zeros(0)
+        return torch.full((len(blocks[0].within),), torch.nan)
     rests = [together([other for other in blocks if other is not block]) for block in blocks]
     replicates = torch.stack([statistic(rest.moments()) for rest in rests])
     variance = (replicates - replicates.mean(0)).square().sum(0) * (count - 1) / count
@@ -32,5 +32,5 @@ def margins(blocks: Sequence[GradientSums], statistic: Callable[[Moments], Float
 
 
 def stated(margin: float) -> str:
-    """`` ± margin`` for a table; nothing where there is none."""
+    """`` ± margin`` for a table; empty where it is not finite."""
     return f" ± {margin:.1g}" if math.isfinite(margin) else ""

@@ -12,14 +12,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 RANK_TOLERANCE = 1e-6
-"""Of a group's largest singular value: what a basis of its contributions leaves out."""
+"""Singular values below this share of a group's largest are left out of the basis of its contributions."""
 
 
 def basis(contributions: Float[Tensor, "S M"]) -> tuple[Float[Tensor, "S r"], Float[Tensor, "r M"]]:
     """``coefficients @ rows = contributions``, with as few rows as there are linearly independent ones.
 
-    Gradients are linear in the contributions, so r backward passes serve all S estimators: two for every estimator that
-    sees right and wrong alone, whatever its normalisation. Rows are orthonormal (of the SVD); singular values below
+    Gradients are linear in the contributions, so r backward passes serve all S estimators: two for all estimators that
+    see only right and wrong, whatever their normalization. Rows are orthonormal (of the SVD); singular values below
     `RANK_TOLERANCE` times the largest are left out, an error of the same relative size. All zero: no row.
     """
     left, values, right = torch.linalg.svd(contributions.double(), full_matrices=False)
@@ -47,7 +47,7 @@ class GradientSums:
             self.within += coefficients.double() @ gram @ coefficients.double().T
 
     def moments(self) -> "Moments":
-        """What has been added so far."""
+        """The moments of all groups added so far."""
         totals = self.totals
         return Moments(self.groups, (totals @ totals.T).double(), self.within)
 
@@ -108,8 +108,8 @@ class Moments:
     def alignment(self, reference: int) -> Float[Tensor, "S"]:
         """Cosine of each expected gradient with the reference's, from `between`; NaN where a squared norm is not > 0.
 
-        The noise that both have in common on the same prompts, which brings plain cosines near 1, is not in it. Of
-        noisy gradients it can be beyond ± 1.
+        It excludes the noise that both share on the same prompts, which moves plain cosines toward 1. With noisy
+        gradients it can be beyond ± 1.
         """
         lengths = self.between.diagonal().where(self.between.diagonal() > 0, torch.nan).sqrt()
         return self.between[:, reference] / (lengths * lengths[reference])

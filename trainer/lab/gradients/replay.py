@@ -37,7 +37,7 @@ def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
     """The rows of one recorded batch as tensors, scored by ``model``.
 
     Raises:
-        Refusal: a group is not whole.
+        Refusal: a group is incomplete.
     """
     size = recipe.group_size
     groups = whole_groups(rows, size)
@@ -77,7 +77,7 @@ def whole_groups(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
     """The rows of one recorded batch, group by group.
 
     Raises:
-        Refusal: a group is not whole.
+        Refusal: a group is incomplete.
     """
     groups = [rows[start : start + size] for start in range(0, len(rows), size)]
     if any(len(group) != size or len({row["group"] for row in group}) > 1 for group in groups):
@@ -127,7 +127,7 @@ def _gradients(
 
 
 def next_tokens(model: Any, prompt: Sequence[int], ids: Tensor, temperature: float) -> Tensor:
-    """(G, T, V) log-probabilities of what may follow, at the sampling temperature.
+    """(G, T, V) log-probabilities of the next tokens, at the sampling temperature.
 
     All rows have the same prompt, and padding comes after the tokens that count: no attention mask is needed.
     """
@@ -139,12 +139,12 @@ def next_tokens(model: Any, prompt: Sequence[int], ids: Tensor, temperature: flo
 
 
 def numbers_of(rows: Sequence[Row], name: str) -> Tensor:
-    """(N,) what was recorded under ``name``, NaN where nothing was."""
+    """(N,) the numbers recorded under ``name``; NaN where there is none."""
     return torch.tensor([torch.nan if row.get(name) is None else float(row[name]) for row in rows])
 
 
 def _columns(rows: Sequence[Row], mask: Tensor) -> dict[str, Tensor]:
-    """Further values that reward functions logged, where they are numbers, or of turns, in every row."""
+    """Other values that reward functions logged in every row: numbers, and `TURN_COLUMNS`."""
     logged = [json.loads(row["others"] or "{}") for row in rows]
     names = [name for name in logged[0] if all(isinstance(each.get(name), int | float) for each in logged)]
     of_turns = [name for name in TURN_COLUMNS if all(name in each for each in logged)]

@@ -1,4 +1,4 @@
-"""Gradients of large models in few dimensions: inner products survive, with an error that can be stated."""
+"""Random projection of the gradients of large models, with a known error of inner products."""
 
 import math
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 MOST = 2**18
-"""Numbers of a gradient's image at most."""
+"""Largest length of a projected gradient."""
 
 
 class CountSketch:
-    """A random linear map of all parameters' gradients to ``length`` numbers: each goes to one of them, by a sign.
+    """A random linear map of all parameters' gradients to ``length`` numbers: each is added to one, with a random sign.
 
     ``⟨Sx, Sy⟩`` is unbiased, with variance at most ``(‖x‖² ‖y‖² + ⟨x, y⟩²) / length`` (Charikar, Chen and
-    Farach-Colton 2002; Weinberger et al., arXiv 0902.2206): cosines are off by `error` or so. Models of no more than
+    Farach-Colton 2002; Weinberger et al., arXiv 0902.2206): the error of cosines is about `error`. Models of at most
     ``most`` parameters are not mapped.
 
     Args:
@@ -27,7 +27,7 @@ class CountSketch:
 
     @property
     def error(self) -> float:
-        """Standard error of a cosine, at most: ``√(2 / length)``; 0 without a map."""
+        """Upper bound on the standard error of a cosine, ``√(2 / length)``; 0 without a map."""
         return 0.0 if self.is_exact else math.sqrt(2 / self.length)
 
     def __call__(self, gradients: Sequence[Tensor]) -> Tensor:

@@ -1,4 +1,4 @@
-"""Where a bench's rollouts come from: a run's directory, or batches sampled for it from a configuration's policy."""
+"""Sources of a bench's rollouts: a run's directory, or batches sampled from a configuration's policy."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 
 
 def recipe_of(experiment: Experiment) -> Recipe:
-    """What of a configuration decides the gradients of its rollouts."""
+    """The settings of a configuration that determine the gradients of its rollouts."""
     args = experiment.args
     weights = {reward.label: reward.weight for reward in experiment.config.rewards}
     return Recipe(args.num_generations, args.temperature, weights, max(args.max_steps, 1))
@@ -32,7 +32,7 @@ def recorded_batches(run: Path, most: int) -> Iterator[list[Row]]:
 
 
 def sampled_batches(config_path: Path, batches: int) -> Iterator[list[Row]]:
-    """So many rollout batches of one policy: the configuration's run with learning rate 0, in a temporary directory."""
+    """Sample rollout batches of one policy: the configuration's run with learning rate 0, in a temporary directory."""
     with tempfile.TemporaryDirectory() as directory:
         fixed = {
             "trl.save_strategy": "no",
@@ -43,7 +43,7 @@ def sampled_batches(config_path: Path, batches: int) -> Iterator[list[Row]]:
         }
         experiment = Experiment.of_file(config_path, [f"{key}={value}" for key, value in fixed.items()])
         args = experiment.args
-        args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0  # no run file may say 0
+        args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0  # a run file must not say 0
         _ = experiment.rows  # loaded here, so that messages about them are still printed
         with contextlib.redirect_stdout(io.StringIO()):
             trainer = experiment.trainer

@@ -1,4 +1,4 @@
-"""Which strategies the bench compares: names of parts, joined by +; GRPO's and the defaults for the other parts."""
+"""The strategies that the bench compares: names of parts joined by +, with GRPO's parts as defaults."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from evenkeel.trainer.algorithms.strategies import Strategies, build_strategies
 
 KINDS = (ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE)
 DEFAULTS = {TOKEN_WEIGHT: "uniform", UPDATE_SCHEDULE: "single_pass"}
-"""Parts that leave the update as it is: no strategies of their own."""
+"""Parts that leave the update unchanged, and are not compared."""
 BASELINE = "grpo"
 
 
@@ -39,7 +39,7 @@ def named_strategy(name: str) -> Named:
 
 
 def named_strategies(names: str) -> tuple[list[Named], dict[str, str]]:
-    """The strategies of a list ``a,b,c`` or of ``all``, each once; and those of ``all`` that cannot be built, and why.
+    """The strategies of a list ``a,b,c`` or of ``all``, each once; for ``all`` also name → why it cannot be built.
 
     Raises:
         PartError: as `named_strategy`, of a strategy that was asked for by name.

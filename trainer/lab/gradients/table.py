@@ -10,7 +10,7 @@ COLUMNS = ("strategy", "cosine", "norm", "SNR", "alignment", "q1…q4", "steps")
 
 
 def strategy_table(found: Bench) -> Table:
-    """A row a strategy: the baseline, then the others by falling SNR; what has none comes last."""
+    """A row a strategy: the baseline, then the others by falling SNR, NaN last."""
     first, *rest = found.rows
     rest.sort(key=lambda row: math.inf if math.isnan(row.signal_to_noise) else -row.signal_to_noise)
     return table_of("By strategy", COLUMNS, [_cells(row) for row in (first, *rest)])

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def is_scored(run: RecordedRun, dataset: str) -> bool:
-    """Whether the run's last evaluation has one scored answer at least."""
+    """Whether the run's last evaluation has a scored answer."""
     answers = run.final_answers(dataset)
     if answers is None:
         return bool(run.held_out().get(dataset))
@@ -24,7 +24,7 @@ def is_scored(run: RecordedRun, dataset: str) -> bool:
 
 
 def final_accuracies(runs: Sequence[RecordedRun], dataset: str) -> Floats:
-    """Accuracy at the last evaluation: (runs, items) where the per-item results are there, else (runs,)."""
+    """Accuracy at the last evaluation: (runs, items) where all runs kept answers by item, else (runs,)."""
     table, _ = accuracy_table([run.final_answers(dataset) for run in runs])
     return np.array([_last(run.held_out()[dataset]) for run in runs]) if table is None else table
 
@@ -37,7 +37,7 @@ def mean_accuracies(final: Floats) -> Floats:
 def accuracy_estimate(values: Floats, completions: int | None = None) -> Estimate:
     """The mean of accuracies (runs,) or (runs, items); the t interval over runs is cut at 0 and 1.
 
-    Of a single run's items it has Wilson's interval; ``completions`` is from how many these were scored.
+    With ``completions``, the number of scored ones, a single run has Wilson's interval.
     """
     if len(values) == 1 and completions is not None:
         return statistics.share_estimate(values[0], completions)
@@ -55,7 +55,7 @@ def curves(runs: Sequence[RecordedRun], dataset: str) -> tuple[Floats, Floats]:
 
 
 def areas_under_curves(runs: Sequence[RecordedRun], dataset: str) -> Floats | None:
-    """Area under each run's curve, (runs,), over the points that all have; ``None`` of fewer than two."""
+    """Area under each run's curve, (runs,), over the points that all have; ``None`` with fewer than two."""
     points, values = curves(runs, dataset)
     return statistics.area_under_curve(values, points) if len(points) > 1 else None
 

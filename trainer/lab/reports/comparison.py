@@ -40,7 +40,7 @@ class Comparison:
 
     Attributes:
         unpaired: notes on variants that have no finished seed in common with their baseline.
-        left_out: runs without a single scored answer, by name.
+        left_out: names of runs without a scored answer.
     """
 
     dataset: str
@@ -50,7 +50,7 @@ class Comparison:
     left_out: list[str]
 
     def contrast_of(self, variant: str) -> Contrast | None:
-        """``None`` for a baseline, and where nothing pairs."""
+        """The contrast of a variant; ``None`` for a baseline, and without a common seed."""
         return next((contrast for contrast in self.contrasts if contrast.variant == variant), None)
 
 
@@ -84,7 +84,7 @@ def comparison(runs: RecordedRuns, dataset: str) -> Comparison:
 
 
 def scored_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
-    """Without the runs of whose last evaluation nothing was scored, and the variants that have no others."""
+    """The runs whose last evaluation has a scored answer; variants without such a run are left out."""
     by_variant = {
         variant: scored
         for variant, by_seed in runs.by_variant.items()
@@ -103,7 +103,7 @@ def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str) -> Varian
         name,
         sorted(by_seed),
         start=accuracy_estimate(values[:, 0]) if several and points[0] == 0 else None,
-        # refuses runs that have no scored item in common
+        # raises where the runs have no scored item in common
         final=accuracy_estimate(final_accuracies(runs, dataset), completions),
         area=accuracy_estimate(statistics.area_under_curve(values, points)) if several else None,
         tokens=_mean_cost([run.tokens for run in runs]),

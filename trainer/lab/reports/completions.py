@@ -10,7 +10,7 @@ from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 MOST_CHARACTERS = 4_000
 Record = Mapping[str, Any]
 VERDICT_OF = {True: "right", False: "wrong", None: "unscored"}
-"""``correct`` of a record, in a word."""
+"""``correct`` of a record → verdict."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class SampleGroup:
 
 
 def sample_groups(runs: RecordedRuns, dataset: str) -> list[SampleGroup]:
-    """Of a sweep: items as all variants answered them with their first common seed. Of one run: a few of each verdict.
+    """For a sweep, items answered by all variants with their first common seed; for one run, a few of each verdict.
 
     Empty where a run kept no completions.
     """

@@ -30,11 +30,11 @@ class Report:
 
     Attributes:
         headline: the verdict in one sentence.
-        conditions: whether every variant was compared at its own best settings; may be empty.
-        comparisons: one for each held-out set; the first is the one that the headline speaks of.
-        tables: by name, in the order of the page; those without a row are left out.
-        scored: the runs that the pictures are drawn of.
-        notes: what is missing or to be kept in mind.
+        conditions: a sentence on whether the variants were tuned; may be empty.
+        comparisons: one for each held-out set; the headline is about the first.
+        tables: by name, in the order of the page.
+        scored: the runs shown in the pictures.
+        notes: sentences on missing runs and on limits of the comparison.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Report:
 
     @cached_property
     def pictures(self) -> dict[str, Picture]:
-        """By name, in the order of the page; drawn when they are first asked for, in a second or two."""
+        """By name, in the order of the page; drawn on first use, in a second or two."""
         return {picture.name: picture for picture in pictures_of(self.scored, self.main)}
 
     @property

@@ -1,6 +1,6 @@
 """Coverage: the share of held-out items that a policy solves at least once in k samples, against the baseline's.
 
-A policy may gain accuracy on what it solves anyway and lose the rest. That shows here first.
+A policy may gain accuracy on items that it already solves and lose others: coverage falls first.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from evenkeel.trainer.lab.statistics import Estimate
 
 
 def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
-    """One row a variant, with k the fewest samples of an item that a run has.
+    """One row a variant, with k the smallest `_samples` of a run.
 
     ``None`` where k < 2, a run has no per-item answers, or no item has k scored samples in all runs.
     """
@@ -53,7 +53,7 @@ def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
 
 
 def _samples(answers: Answers) -> int:
-    """Of most items, the larger of two numbers that are equally common: one lost completion does not count."""
+    """The most common number of samples of an item, the larger of equals: a lost completion does not lower it."""
     often = Counter(map(len, answers.verdicts_by_item.values()))
     return max(often, key=lambda count: (often[count], count), default=0)
 

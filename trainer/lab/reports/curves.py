@@ -30,9 +30,9 @@ DIAGNOSTICS = {
 
 
 def mean_curve(series: Sequence[dict[float, float]], *, band: bool) -> Curve | None:
-    """Mean over runs at the points that all of them have, with the t interval of the seeds; ``None`` without any.
+    """Mean over runs at the points that all of them have, with the t interval of the seeds; ``None`` if there are none.
 
-    Two seeds get no band: their t quantile of 12.7 would hide all else.
+    Two seeds get no band: with their t quantile of 12.7 it would hide everything else.
     """
     points = sorted(set.intersection(*map(set, series))) if series else []
     if not points:
@@ -47,7 +47,7 @@ def mean_curve(series: Sequence[dict[float, float]], *, band: bool) -> Curve | N
 
 
 def held_out_curves(runs: RecordedRuns, dataset: str, *, band: bool) -> dict[str, Curve]:
-    """Variant → held-out accuracy, between 0 and 1 also where the t interval would leave them."""
+    """Variant → held-out accuracy, with the band cut at 0 and 1."""
     found = {
         name: mean_curve([run.held_out()[dataset] for run in by_seed.values()], band=band)
         for name, by_seed in runs.by_variant.items()
@@ -75,7 +75,7 @@ def training_curves(runs: RecordedRuns, key: str, *, band: bool = False) -> dict
 
 
 def by_rollout(series: dict[float, float]) -> dict[float, float]:
-    """Mean over the optimizer steps of a rollout batch, at the batch's number: each step may train other tokens."""
+    """Mean over the optimizer steps of a rollout batch, at the batch's number: steps may train different tokens."""
     values: dict[float, list[float]] = {}
     for point, value in series.items():
         values.setdefault(math.ceil(point - 1e-9), []).append(value)

@@ -1,8 +1,8 @@
-"""The report's pictures, as SVG text to put into a page. Numbers come in as arrays; nothing is computed here.
+"""The report's pictures, as SVG text to put into a page. Nothing is computed here.
 
-Colours are Okabe and Ito's (2008), which colour-blind readers tell apart; each variant has a line style and a marker of
-its own besides, so that a page printed in grey can be read. Pictures are as narrow as a phone allows, so that their
-words keep their size there; a wide page puts them side by side. Legends are outside the axes.
+Colors are Okabe and Ito's (2008), which color-blind readers can distinguish; each variant has its own line style and
+marker, so that a page printed in gray can be read. Pictures are narrow enough for a phone without scaling; a wide page
+puts them side by side. Legends are outside the axes.
 """
 
 import io
@@ -22,7 +22,7 @@ from evenkeel.trainer.lab.statistics import Estimate
 Floats = NDArray[np.float64]
 
 INK, SOFT, LINE = "#000000", "#666666", "#e4e4e4"
-COLOURS = (INK, "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLORS = (INK, "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 WIDTH, PANEL_WIDTH = 4.7, 3.1
@@ -55,7 +55,7 @@ class Curve:
 
 
 def curves_figure(name: str, curves: Mapping[str, Curve], x: str, y: str, styles: Mapping[str, int]) -> str:
-    """Lines with bands; a single point gets a marker. The legend is below."""
+    """Lines with bands; up to 12 points get markers. The legend is below."""
     with matplotlib.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH, 3.1 + 0.2 * -(-len(curves) // 2)), layout="constrained")
         axes = figure.subplots()
@@ -89,9 +89,9 @@ def differences_figure(name: str, differences: Mapping[str, Estimate], x: str, s
         axes = figure.subplots()
         axes.axvline(0, color=SOFT, linewidth=1)
         for row, (label, interval) in enumerate(differences.items()):
-            colour, marker = _colour(styles[label]), _marker(styles[label])
-            axes.plot([interval.low, interval.high], [row, row], color=colour, linewidth=2, solid_capstyle="butt")
-            axes.plot([interval.value], [row], color=colour, linewidth=0, marker=marker, markersize=6)
+            color, marker = _color(styles[label]), _marker(styles[label])
+            axes.plot([interval.low, interval.high], [row, row], color=color, linewidth=2, solid_capstyle="butt")
+            axes.plot([interval.value], [row], color=color, linewidth=0, marker=marker, markersize=6)
         axes.set_yticks(range(len(differences)), [label.replace(",", ",\n") for label in differences])
         axes.set_ylim(len(differences) - 0.4, -0.6)
         axes.grid(axis="y", visible=False)
@@ -107,7 +107,7 @@ def _legend(name: str, entries: Mapping[str, Any]) -> str:
 
 
 def _draw_curves(axes: Any, curves: Mapping[str, Curve], styles: Mapping[str, int]) -> dict[str, Any]:
-    """Label → line, for the legend: given to it as they are, since Matplotlib leaves out labels that begin with _."""
+    """Label → line for the legend, which is given both: Matplotlib leaves out labels of lines that begin with _."""
     lines = {}
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     for label, curve in curves.items():
@@ -116,24 +116,24 @@ def _draw_curves(axes: Any, curves: Mapping[str, Curve], styles: Mapping[str, in
         (lines[label],) = axes.plot(
             curve.points,
             curve.mean,
-            color=_colour(number),
+            color=_color(number),
             linestyle=_line(number),
             marker=_marker(number) if few else None,
             zorder=3 if number else 4,  # over all bands, and the baseline over all
         )
         if not np.isnan(curve.low).all():
             axes.fill_between(
-                curve.points, curve.low, curve.high, color=_colour(number), alpha=0.12, linewidth=0, zorder=1
+                curve.points, curve.low, curve.high, color=_color(number), alpha=0.12, linewidth=0, zorder=1
             )
     return lines
 
 
-def _colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
+def _color(number: int) -> str:
+    return COLORS[number % len(COLORS)]
 
 
 def _line(number: int) -> Any:
-    """Seven variants have one each; further ones go through the same colours again, each with another line."""
+    """Seven variants have one each; further ones repeat the colors with another line."""
     return LINES[(number + number // len(LINES)) % len(LINES)]
 
 
@@ -153,5 +153,5 @@ def _svg(figure: Figure, name: str) -> str:
 
 
 def styles_of(variants: Sequence[str]) -> dict[str, int]:
-    """Each variant's number, which gives it the same style in all pictures."""
+    """Variant → number of its style, the same in all pictures."""
     return {name: number for number, name in enumerate(variants)}

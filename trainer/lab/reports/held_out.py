@@ -14,9 +14,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Answers:
-    """One held-out set, answered once: a record a completion, with the columns that the evaluation wrote.
+    """One evaluation of a held-out set: a record for each completion, with the columns that the evaluation wrote.
 
-    Where items were sampled as well as answered greedily, the samples are what counts.
+    Where items were both sampled and answered greedily, only the samples count.
     """
 
     records: list[dict[str, Any]]
@@ -29,7 +29,7 @@ class Answers:
 
     @cached_property
     def verdicts_by_item(self) -> dict[int, list[float]]:
-        """Item → 1, 0 or, unscored, NaN of each of its completions."""
+        """Item → 1 right, 0 wrong or NaN unscored, for each of its completions."""
         verdicts: dict[int, list[float]] = {}
         for record in self.counted:
             correct = record.get("correct")

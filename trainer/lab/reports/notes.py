@@ -1,4 +1,4 @@
-"""What a reader of a report must know: what is missing, what was not equal, how many comparisons were made."""
+"""Notes for the reader of a report: missing runs, unequal conditions, number of comparisons."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +46,7 @@ def _files(runs: RecordedRuns, main: Comparison, directory: Path) -> Sequence[st
 
 
 def _unequal(runs: RecordedRuns, dataset: str) -> Sequence[str]:
-    """What should have been the same in all runs and was not."""
+    """Conditions that should have been equal in all runs and were not."""
     notes = []
     ends = sorted({max(run.held_out()[dataset]) for run in runs.all})
     if len(ends) > 1:
@@ -64,7 +64,7 @@ def _unequal(runs: RecordedRuns, dataset: str) -> Sequence[str]:
 
 
 def _nothing_learned(runs: RecordedRuns, dataset: str) -> Sequence[str]:
-    """That no variant's accuracy rose from the first evaluation to the last, over its seeds."""
+    """A note where no variant's mean accuracy rose from the first evaluation to the last."""
     if not runs.baseline:
         return []
     gains = {}
@@ -80,7 +80,7 @@ def _nothing_learned(runs: RecordedRuns, dataset: str) -> Sequence[str]:
 
 
 def _tests(runs: RecordedRuns, main: Comparison) -> Sequence[str]:
-    """What unfinished cells and the number of comparisons mean for the verdicts."""
+    """The effect of unfinished cells and of the number of comparisons on the verdicts."""
     notes = []
     if runs.unfinished and main.contrasts:
         notes.append("Not all planned cells are finished: an early verdict errs in more than 5 %.")

@@ -1,4 +1,4 @@
-"""How a report looks: HTML that needs nothing from the network, and Markdown. The text is in `templates/`."""
+"""Render a report as HTML that needs no network, and as Markdown. The text is in `templates/`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +40,7 @@ def write_report(directory: Path, output: Path | None = None) -> tuple[Report, P
 
 
 def print_report(directory: Path, output: Path | None = None) -> int:
-    """`write_report`, and on the terminal its verdicts and where the pages are; the exit status, 0."""
+    """`write_report`, then print its verdicts and the paths of the pages; returns the exit status 0."""
     report, page = write_report(directory, output)
     print(report.headline)
     for contrast in report.main.contrasts if report.main else []:
@@ -52,7 +52,7 @@ def print_report(directory: Path, output: Path | None = None) -> int:
 def html_page(report: Report) -> str:
     """One HTML document: styles and pictures inside, no script, and a policy that forbids loading anything.
 
-    Whatever a policy wrote is escaped by the template engine; only our own pictures and styles are put in as they are.
+    The template engine escapes text by a policy; only our own pictures and styles are inserted unescaped.
     """
     template = page_templates(TEMPLATES, reasons=_reasons_table).get_template("report.html.jinja")
     return template.render(report=report, style=style())

@@ -8,7 +8,7 @@ from evenkeel.trainer.lab.reports.figures import curves_figure, differences_figu
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 
 MOST_BANDS = 3
-"""With more bands one picture cannot be read."""
+"""With more bands a picture is unreadable."""
 CAPTION = "Means over seeds; bands are 95 % t intervals of three seeds or more."
 
 
@@ -23,7 +23,7 @@ class Picture:
 
 
 def pictures_of(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
-    """All pictures that there are numbers for, in the order of the page."""
+    """All pictures that have data, in the order of the page."""
     styles = styles_of(list(runs.by_variant))
     x = "rollout batches" if runs.baseline else "optimizer step"
     few = len(runs.by_variant) <= MOST_BANDS

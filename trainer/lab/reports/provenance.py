@@ -1,4 +1,4 @@
-"""Where the numbers come from: code, packages, machine, command, seeds, time; and what the variants change."""
+"""Provenance (code, packages, machine, command, seeds, time), and the settings that variants change."""
 
 import shlex
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ MAIN_PACKAGES = ["evenkeel", "torch", "trl", "transformers", "accelerate", "deep
 
 
 def provenance_table(runs: RecordedRuns) -> Table:
-    """One row a fact; where runs differ in something, all values, so that a mixture shows."""
+    """One row for each fact, with all values where runs differ."""
     manifests = [run.manifest for run in runs.all if run.manifest]
     versions = [manifest.get("packages") or {} for manifest in manifests]
     seconds = [float(run.summary["wall_seconds"]) for run in runs.all if run.summary.get("wall_seconds") is not None]
@@ -55,7 +55,7 @@ CELL_SETTINGS = ("name", "output_dir", "seed")
 
 
 def changes_table(runs: RecordedRuns) -> Table | None:
-    """One row a setting in which a variant differs from its baseline; ``None`` where there is none."""
+    """One row for each setting in which a variant differs from its baseline; ``None`` without any."""
     rows = []
     for variant in runs.by_variant:
         if (baseline := runs.baseline_of(variant)) in runs.by_variant:

@@ -59,7 +59,7 @@ def _verdict_table(title: str, found: Comparison, caption: str = "") -> Table:
 
 
 def _accuracy_table(found: Comparison, *, is_sweep: bool) -> Table:
-    """What every variant reached, and what it cost."""
+    """Accuracy and cost of every variant."""
     compared = bool(found.contrasts)
     headings: list[str | Heading] = [
         "variant",
@@ -128,7 +128,7 @@ def tuning_table(runs: RecordedRuns) -> Table | None:
 
 
 def tuning_sentence(runs: RecordedRuns) -> str:
-    """Whether each variant was compared at its own best settings; empty for a single run or a lone variant."""
+    """A sentence on whether the variants were tuned; empty for a single run or a lone variant."""
     compared = [variant for variant in runs.by_variant if runs.baseline_of(variant) is not None]
     if not compared:
         return ""
@@ -149,7 +149,7 @@ def tuning_sentence(runs: RecordedRuns) -> str:
 
 
 def cell_table(runs: RecordedRuns, dataset: str) -> Table:
-    """Every finished run with its accuracy and what it cost."""
+    """Accuracy and cost of every finished run."""
     rows: list[Cells] = []
     for run in runs.all:
         costs = [count(spent) for spent in (run.tokens, run.device_seconds)]
@@ -166,7 +166,7 @@ def _accuracy(run: RecordedRun, dataset: str) -> str:
 
 
 def audit_table(audits: Mapping[str, Audit]) -> Table:
-    """One row a variant."""
+    """One row for each variant."""
     headings = (
         "variant",
         "completions",

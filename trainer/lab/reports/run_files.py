@@ -1,4 +1,4 @@
-"""Reads the files of a run, or of the runs of a sweep. Files that an older or unfinished run lacks are not an error."""
+"""Reads the files of a run, or of the runs of a sweep. Files may be missing in older or unfinished runs."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from evenkeel.trainer.run.record.files import METRICS, SUMMARY, read_record
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 SWEEP = "sweep.json"
-"""Of a sweep's directory: its cells."""
+"""The file of a sweep's directory that lists its cells."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class RecordedRun(RunRecord):
     """One run of a report.
 
     Attributes:
-        variant: the name under which its seeds are put together.
+        variant: its name, shared by the runs of all its seeds.
         seed: the run's seed, by which runs of different variants are paired.
-        steps_per_rollout: optimizer steps of one rollout batch: what makes variants comparable that take more of them.
+        steps_per_rollout: optimizer steps of one rollout batch, which differ between variants.
     """
 
     variant: str
@@ -31,7 +31,7 @@ class RecordedRun(RunRecord):
     steps_per_rollout: float = 1.0
 
     def final_answers(self, dataset: str) -> Answers | None:
-        """What the policy answered at the run's last evaluation of a held-out set; ``None`` if that cannot be read."""
+        """The answers of the run's last evaluation of a held-out set; ``None`` where they cannot be read."""
         path = self.final_file(dataset)
         return read_answers(path) if path else None
 
@@ -41,7 +41,7 @@ class RecordedRun(RunRecord):
         return steps[max(steps)] if steps else None
 
     def series(self, key: str) -> dict[float, float]:
-        """Rollout batches done → value of a metric, where it is a finite number; of two values at one step the last."""
+        """Rollout batches done → value of a metric, where it is a finite number; the last of several at one step."""
         return {
             entry["step"] / self.steps_per_rollout: float(entry[key])
             for entry in self.metrics
@@ -69,7 +69,7 @@ class RecordedRun(RunRecord):
         return {name: self._accuracy_series(of_set) for name, of_set in sorted(named.items())}
 
     def _accuracy_series(self, keys: Sequence[str]) -> dict[float, float]:
-        """avg@k where items were sampled, whichever k: it may change when a run is continued; else the one key."""
+        """avg@k where items were sampled, with any k, which may change when a run is continued; else greedy."""
         sampled = [key for key in keys if not key.endswith("/greedy")]
         points = {point: value for key in sampled or keys for point, value in self.series(key).items()}
         return dict(sorted(points.items()))
@@ -98,7 +98,7 @@ class RecordedRuns:
         return [run for runs in self.by_variant.values() for run in runs.values()]
 
     def baseline_of(self, variant: str) -> str | None:
-        """What a variant is compared with; ``None`` of a baseline, and in the report of a single run."""
+        """The baseline of a variant; ``None`` for a baseline itself, and in the report of a single run."""
         baseline = self.baseline.get(variant, variant)
         return None if baseline == variant else baseline
 
@@ -139,7 +139,7 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
 
 
 def total(values: Iterable[float | None]) -> float | None:
-    """The sum; ``None`` where one of them is not known."""
+    """The sum; ``None`` where a value is ``None``."""
     given = list(values)
     known = [value for value in given if value is not None]
     return sum(known) if len(known) == len(given) else None

@@ -22,7 +22,7 @@ class TableCell:
     """The content of one row in one column.
 
     Attributes:
-        note: small print beside the text, such as the interval of a number.
+        note: small print after the text, such as the interval of a number.
         badge: a word of the text to highlight: an outcome of `trainer.lab.statistics.verdict`, or the state of a cell.
         is_code: whether the text is a name from a file, set as code.
     """
@@ -35,7 +35,7 @@ class TableCell:
 
 EMPTY = TableCell(NOTHING)
 Cells = list[str | TableCell]
-"""Of one row."""
+"""The cells of one row."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def table_of(
     rows: Sequence[Sequence[str | TableCell]],
     caption: str = "",
 ) -> Table:
-    """A table of headings and cells, each given as text where text is all that it has."""
+    """A table of headings and cells, which may be given as plain text."""
     heads = [Heading(each) if isinstance(each, str) else each for each in headings]
     cells = [[TableCell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     return Table(title, heads, cells, caption)
@@ -103,7 +103,7 @@ def print_table(table: Table) -> None:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number with so many decimals; a dash for ``None`` and NaN."""
+    """A number with ``digits`` decimals; a dash for ``None`` and NaN."""
     return NOTHING if value is None or not math.isfinite(value) else f"{value:.{digits}f}".replace("-", "−")
 
 

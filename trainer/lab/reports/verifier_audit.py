@@ -1,4 +1,4 @@
-"""Tell whether the verdicts can be trusted: shares without one, shares truncated, and where verifiers differ."""
+"""Audit of the verdicts: shares unscored, shares truncated, and where verifiers differ."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ class Audit:
     """One variant, over the last evaluations of its seeds; shares are ``None`` where nothing was recorded.
 
     Attributes:
-        differences: two verifiers → the completions of which they say different things.
+        differences: two verifiers → the completions on which they differ.
         reasons: why completions were wrong or unscored, numbers as #, with their counts, most frequent first.
     """
 

@@ -17,7 +17,7 @@ from evenkeel.trainer.run.record.files import ROLLOUTS
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 
 COLUMNS = ("row", "step", "group", "num_tokens", "correct")
-"""Those that are counted; `RecordedRollouts` orders by the row."""
+"""Columns that are read of all batches; `RecordedRollouts` orders by the row."""
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""
 Row = dict[str, Any]
@@ -28,9 +28,9 @@ class Contents:
     """Everything on the page.
 
     Attributes:
-        groups: the groups that are shown, as `script.js` reads them.
-        scored: whether π_old was recorded of what is shown.
-        weights_note: what advantage × weight is on this page.
+        groups: the groups that are shown, in the form that `script.js` reads.
+        scored: whether π_old was recorded for all rollouts shown.
+        weights_note: the meaning of advantage × weight on this page.
     """
 
     batches: list[BatchSummary]
@@ -51,7 +51,7 @@ class Contents:
 def contents_of(
     recorded: RecordedRollouts, weigh: WeighedTokens, decode: Decode | None, most_rollouts: int, most_tokens: int
 ) -> Contents:
-    """Reads the light columns of every batch, and everything of the batches with a group that is shown.
+    """The contents, from `COLUMNS` of every batch and all columns of the batches with a group that is shown.
 
     Args:
         decode: token ids → text; ``None`` without a tokenizer: the text is not split into tokens.

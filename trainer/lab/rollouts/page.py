@@ -1,4 +1,4 @@
-"""The page: one HTML document with its style, its script and its data inside, which may load nothing."""
+"""The page: one HTML document with its style, script and data inside, which may load nothing else."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 
 TEMPLATES = Path(__file__).with_name("templates")
 ROLLOUTS, TOKENS = 400, 120_000
-"""How many rollouts, and tokens of completions, a page shows at most."""
+"""Most rollouts, and most tokens of completions, on a page."""
 
 
 def write_page(
@@ -28,13 +28,13 @@ def write_page(
 
     Args:
         to: the HTML file; without it ``rollouts.html`` in the run's directory.
-        most_rollouts: how many of them can be read on it, in whole groups.
+        most_rollouts: on the page, in whole groups.
 
     Raises:
         Refusal: the run has no rollouts (of these steps).
-        Refusal: its config.yaml is absent or says what this version cannot read.
+        Refusal: its config.yaml is absent or cannot be read by this version.
     """
-    assert recorded.files
+    _ = recorded.files  # refused before the tokenizer is loaded
     config = RunRecord(recorded.run).config
     decode, problem = run_decoder(recorded.run, config)
     weigh = WeighedTokens(Experiment(config, recorded.run).strategies, config.trl.get("max_steps", 0))
@@ -59,14 +59,14 @@ def run_decoder(run: Path, config: RunConfig) -> tuple[Decode | None, str]:
 
 
 def kept_in_words(config: RunConfig) -> str:
-    """What part of the run's rollouts was recorded."""
+    """A sentence on how many of the run's rollouts were recorded."""
     asked = config.logging.rollouts
     rows = "All rollouts" if asked == "all" else f"Up to {asked} rollouts (whole groups)"
     return f"{rows} of every batch were recorded."
 
 
 def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
-    """The HTML document. Text by a policy is in it only escaped, or as data of the script."""
+    """The HTML document. Text by a policy is escaped, or is data of the script."""
     templates = page_templates(TEMPLATES)
     script = (TEMPLATES / "script.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -14,7 +14,7 @@ class BatchSummary:
 
     Attributes:
         groups: (number of the group, its rows, tokens of its completions) each.
-        verdicts: how many rows are right, wrong, unscored.
+        verdicts: right, wrong, unscored → rows.
     """
 
     number: int
@@ -25,7 +25,7 @@ class BatchSummary:
 
 
 def chosen_groups(batches: Sequence[BatchSummary], most_rollouts: int, most_tokens: int) -> list[tuple[int, int]]:
-    """(batch, group) of together at most so many rollouts and tokens (one group in any case), by batch.
+    """(batch, group) of at most ``most_rollouts`` and ``most_tokens``, or one group, ordered by batch.
 
     In the order of a hash of batch and group: a uniform draw without replacement that depends on nothing else, so that
     the same files always give the same page.

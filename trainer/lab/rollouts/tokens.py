@@ -1,4 +1,4 @@
-"""The text of each token of a completion, and how strongly it was trained: advantage × weight, probability."""
+"""The text of each token of a completion, its advantage × weight, and its probability."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,11 +15,11 @@ from evenkeel.trainer.algorithms.strategies import TAUGHT, Strategies
 
 Decode = Callable[[Sequence[int]], str]
 _UNFINISHED = "\ufffd"
-"""What decoders write for the first bytes of a character whose last ones are in the next token."""
+"""Written by decoders for the first bytes of a character that the next token completes."""
 
 
 def token_pieces(ids: Sequence[int], decode: Decode) -> list[str]:
-    """The text of each token, which put together are ``decode(ids)``.
+    """The text of each token; joined they are ``decode(ids)``.
 
     A character that consists of several tokens is the text of the last one; the others are empty. Text that a decoder
     inserts between two tokens belongs to the second.
@@ -40,7 +40,7 @@ class WeighedTokens:
     """``advantage × weight`` of the tokens of a group, by the run's own token weight.
 
     Attributes:
-        note: what the values are, or why they are those of the advantages alone.
+        note: the meaning of the values, or why they are the advantages alone.
     """
 
     def __init__(self, strategies: Strategies, max_steps: int) -> None:
@@ -49,7 +49,7 @@ class WeighedTokens:
         self.note = _note(self.weight, strategies.coefficient)
 
     def of_group(self, rows: Sequence[dict[str, Any]]) -> list[float | list[float]]:
-        """Of each row one number, or one for each token where they differ.
+        """For each row one number, or one for each token where they differ.
 
         Where the weight needs what was not recorded the advantages alone are returned, and `note` says so.
         """

@@ -1,7 +1,7 @@
 """Statistics over seeds: pure functions of arrays, numpy and scipy alone.
 
 Shapes: S seeds (runs of one variant), I evaluation items, P evaluated points of a run.
-A NaN is an item that nobody could judge, or a value that a run does not have.
+NaN: an unscored item, or a value that a run does not have.
 """
 
 from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate, share_estimate

@@ -1,4 +1,4 @@
-"""The answer to a claim: supported, contradicted or not decided, wrong for equals in 5 % at most.
+"""The answer to a claim: supported, contradicted or not decided, wrong for equal variants in at most 5 %.
 
 A claim says that a variant is better (or worse) than each of K others: its baseline and the controls that could explain
 the difference as well. With d_k the difference from the k-th, counted positive in the claimed direction, and its
@@ -6,12 +6,12 @@ interval at confidence 1 − α from `trainer.lab.statistics.intervals`,
 
     supported       every interval lies above 0                    (intersection–union: Berger 1982, Technometrics 24)
     contradicted    some interval at 1 − α/K lies below 0          (Bonferroni)
-    not decided     else
+    not decided     otherwise
 
-Among equals each end of a two-sided interval is wrong in α/2, so that "supported" comes out in at most α/2 and
+Among equals each end of a two-sided interval is wrong in α/2, so "supported" comes out in at most α/2 and
 "contradicted" in at most K · α/(2K) = α/2: together in α = 5 %. With K = 1 it is the verdict's own rule. The smallest
-effect that matters decides nothing: it says how many seeds a decision would take, and what is excluded. Where all
-intervals exclude it, the effect is too small to matter, whatever its sign.
+effect that matters does not affect the answer: it gives the number of seeds that a decision would take, and whether
+such an effect is excluded.
 """
 
 import math
@@ -30,7 +30,7 @@ Answer = Literal["supported", "contradicted", "not decided"]
 
 @dataclass(frozen=True)
 class ClaimAnswer:
-    """What the differences say of a claim.
+    """The answer to a claim, with the differences that it follows from.
 
     Attributes:
         differences: from each of the others, positive in the claimed direction, with their intervals at 1 − α.

@@ -1,6 +1,6 @@
 """Where the noise of a difference comes from: seeds, items, and seed × item.
 
-Of the paired difference between two variants, d[s, i], in the crossed model of `trainer.lab.statistics.intervals`,
+The paired difference between two variants, d[s, i], follows the crossed model of `trainer.lab.statistics.intervals`,
 
     d[s, i] = Δ + seed_s + item_i + rest_si          the sampling of completions is in the rest
 
@@ -23,13 +23,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DifferenceComponents:
-    """Variances of a difference between two variants, of accuracies in 0 … 1.
+    """Variances of a difference between two variants' accuracies in 0 … 1.
 
     Attributes:
         seeds: of the true difference between pairs of seeds.
         items: of what an item adds to the difference in every seed.
         seed_items: of what is left: one item in one pair of seeds.
-        freedom: degrees of freedom behind ``seeds``, for `uncertainty`.
+        freedom: degrees of freedom of ``seeds``, for `uncertainty`.
     """
 
     seeds: float

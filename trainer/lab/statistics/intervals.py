@@ -1,7 +1,7 @@
-"""Means over seeds and items with intervals that hold their level also at three seeds.
+"""Means over seeds and items, with intervals that keep their level even at three seeds.
 
 The model of accuracies ``x[s, i]`` (S seeds × I items), and of paired differences between two variants, is the crossed
-one, ``x = μ + seed_s + item_i + noise_si``: what a seed does to all items, what an item does to all seeds, the rest.
+one, ``x = μ + seed_s + item_i + noise_si``: effects of the seed on all items, of the item on all seeds, and the rest.
 The variance of the grand mean is then, in mean squares of the two-way analysis of variance,
 
     Var(mean) = MS_seed / (S·I)  +  max(0, MS_item − MS_noise) / (S·I)
@@ -9,8 +9,8 @@ The variance of the grand mean is then, in mean squares of the two-way analysis 
 
 (Cornfield and Tukey 1956, Ann. Math. Stat. 27), and the interval is ``mean ± t(S − 1) · √Var``.
 
-Why not the bootstrap: at few seeds a percentile interval is too narrow. Per cent of "better or worse" on A versus A, in
-2,000 simulated sweeps of 256 items (`tests/trainer/lab/statistics/test_calibration.py` measures again); wanted is ≤ 5:
+Why not the bootstrap: at few seeds a percentile interval is too narrow. Percent of "better or worse" on A versus A, in
+2,000 simulated sweeps of 256 items (`tests/trainer/lab/statistics/test_calibration.py` measures them); wanted: ≤ 5:
 
     | seeds                                                         |    3 |    5 |   10 |
     |---------------------------------------------------------------|------|------|------|
@@ -104,7 +104,7 @@ def paired_difference(variant: ArrayLike, baseline: ArrayLike) -> Estimate:
 
 
 def _complete(table: Floats) -> NDArray[np.bool_]:
-    """Which items (I,) every seed was scored on."""
+    """Mask (I,) of the items that every seed was scored on."""
     complete = ~np.isnan(table).any(0)
     if not len(table) or not complete.any():
         raise StatisticsError(

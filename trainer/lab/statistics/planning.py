@@ -1,4 +1,4 @@
-"""What a sweep will be able to tell apart, before it starts: power of the very test that its verdicts use.
+"""Power of a planned sweep, computed for the test that its verdicts use.
 
 The verdict excludes 0 from ``mean ± t_{S−1} · √(v/S + w)``, where v, the variance of the seeds' mean differences, and
 w, what the items add, are estimated from S seeds × I items (`trainer.lab.statistics.intervals`). With the variances
@@ -48,7 +48,7 @@ def _exceeding(effect: float, limits: Floats) -> float:
 
 
 def _half_widths(components: DifferenceComponents, num_seeds: int, num_items: int) -> Floats:
-    """Half widths of the intervals that sweeps of this size would show, at equally likely points, flat."""
+    """Half widths of the intervals of sweeps of this size at equally likely points, one-dimensional."""
     freedom, rest = num_seeds - 1, components.seed_items
     t = stats.t.ppf((1 + CONFIDENCE) / 2, freedom)
     of_seeds = components.seed_variance(num_items) / num_seeds * stats.chi2.ppf(_POINTS, freedom) / freedom
@@ -97,9 +97,9 @@ def planned_seeds(
 
 
 def uncertainty(freedom: int) -> tuple[float, float]:
-    """Factors of an estimated standard deviation between which the true one lies, by χ² of so many degrees of freedom.
+    """Factors of an estimated standard deviation between which the true one lies, by χ² of ``freedom`` degrees.
 
-    Two degrees of freedom say little (0.52 … 6.3), ten more (0.70 … 1.75).
+    Two degrees of freedom give 0.52 … 6.3, ten give 0.70 … 1.75.
     """
     low, high = stats.chi2.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], freedom)
     return math.sqrt(freedom / high), math.sqrt(freedom / low)

@@ -1,6 +1,6 @@
-"""The verdict on a variant: better, worse, or not distinguishable, and then how many seeds it would take.
+"""The verdict on a variant: better, worse, or not distinguishable and the number of seeds that would be needed.
 
-And p-values adjusted for several variants, which stand beside the verdicts and change none.
+Also p-values adjusted for several variants, which are reported with the verdicts and do not change them.
 """
 
 import bisect
@@ -18,14 +18,14 @@ from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 FEWEST_SEEDS = 3
 POWER = 0.8
 MOST_SEEDS = 1_000
-"""Beyond this no number of seeds is named."""
+"""Larger numbers of needed seeds are not given."""
 
 Outcome = Literal["better", "worse", "not distinguishable", "no verdict"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """An outcome and the sentence that explains it; ``seeds_needed`` is ``None`` where seeds alone would not do."""
+    """An outcome and the sentence that explains it; ``seeds_needed`` is ``None`` where seeds alone would not help."""
 
     outcome: Outcome
     sentence: str
@@ -35,8 +35,8 @@ class Verdict:
 def verdict(difference: Estimate) -> Verdict:
     """Better or worse only where the interval of the paired difference excludes 0.
 
-    Fewer than three seeds, or seeds without any spread, give no verdict, however large the difference. Where the
-    interval holds 0 nothing is said to be equal: only how many seeds, to two digits, would show what was observed.
+    Fewer than three seeds, or seeds without any spread, give no verdict, however large the difference. An
+    interval that holds 0 is no evidence of equality: the sentence gives the seeds, to two digits, that would be needed.
     """
     seeds, outcome = difference.num_seeds, outcome_of(difference)
     if seeds < FEWEST_SEEDS:
@@ -66,7 +66,7 @@ def outcome_of(difference: Estimate) -> Outcome:
 
 
 def _beyond_these_items(difference: Estimate) -> str:
-    """What would be needed where no number of seeds (up to 1,000) is enough with these items."""
+    """The seeds and items needed where no number of seeds (up to 1,000) is enough with these items."""
     with_endless_items = seeds_needed(replace(difference, item_variance=0.0))
     if with_endless_items is None:
         return f"more than {MOST_SEEDS:,} seeds would be needed to see a difference this small"

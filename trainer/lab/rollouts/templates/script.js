@@ -22,7 +22,7 @@
   const sizes = all.flatMap(g => g.rollouts.flatMap(valuesOf)).map(Math.abs).sort((a, b) => a - b);
   const largest = sizes[Math.floor(0.98 * (sizes.length - 1))] || sizes[sizes.length - 1] || 1;
 
-  const untrained = all.some(g => g.rollouts.some(r => r.counted)) ? "grey, slanted: not trained, as what a tool wrote" : "";
+  const untrained = all.some(g => g.rollouts.some(r => r.counted)) ? "gray, slanted: not trained, as what a tool wrote" : "";
 
   function filters() {
     const verdict = form.elements.verdict.value, contains = form.elements.contains.value;
@@ -36,7 +36,7 @@
     };
   }
 
-  function colour(rollout, place, kind) {
+  function color(rollout, place, kind) {
     if (kind === "weighed") {
       const value = Array.isArray(rollout.weighed) ? rollout.weighed[place] : rollout.weighed;
       const strength = Math.min(1, Math.abs(value) / largest) * 0.6;
@@ -58,7 +58,7 @@
           token.className = "uncounted";
           token.title = `token ${place}: not trained`;
         } else if (kind) {
-          token.style.backgroundColor = colour(rollout, place, kind);
+          token.style.backgroundColor = color(rollout, place, kind);
           const value = kind === "probs" ? rollout.probs[place]
             : Array.isArray(rollout.weighed) ? rollout.weighed[place] : rollout.weighed;
           token.title = `token ${place}: ${value}`;
@@ -103,17 +103,17 @@
   }
 
   function draw() {
-    const wanted = filters(), kind = form.elements.colour.value, alone = form.elements.shown.value === "alone";
+    const wanted = filters(), kind = form.elements.color.value, alone = form.elements.shown.value === "alone";
     const found = all.filter(wanted.group)
       .map(group => [group, new Set(group.rollouts.filter(wanted.rollout))]).filter(([, matching]) => matching.size);
     const matches = found.reduce((sum, [, matching]) => sum + matching.size, 0);
     document.getElementById("count").textContent =
       `${matches} rollouts of ${found.length} groups; shown: ${Math.min(shown, found.length)} groups`;
-    const colours = {
-      weighed: `blue: made more probable, orange: less; the full colour is ±${largest.toPrecision(3)} or beyond`,
-      probs: "purple: the old policy's probability of the token, the full colour is e⁻⁴ = 0.018 or less", "": "",
+    const colors = {
+      weighed: `blue: made more probable, orange: less; the full color is ±${largest.toPrecision(3)} or beyond`,
+      probs: "purple: the old policy's probability of the token, the full color is e⁻⁴ = 0.018 or less", "": "",
     }[kind];
-    document.getElementById("legend").textContent = [colours, untrained].filter(Boolean).join("; ");
+    document.getElementById("legend").textContent = [colors, untrained].filter(Boolean).join("; ");
     list.replaceChildren(...found.slice(0, shown).map(([group, matching]) => section(group, matching, kind, alone)));
     more.hidden = found.length <= shown;
   }
