@@ -1,7 +1,7 @@
 """The commands of `evenkeel`, a module each: ``parser()`` is its command line, ``main(argv)`` its exit status.
 
 On a CPU torch computes with two threads that sleep while they wait, unless the environment says otherwise: a tiny model
-gains nothing from more, and threads that wait awake slow a busy machine down.
+gains nothing from more, and threads that spin slow down a busy machine.
 """
 
 import argparse
@@ -39,7 +39,7 @@ OVERRIDES = "dotted settings that replace the file's"
 
 
 def command_line(module: str, documentation: str | None) -> argparse.ArgumentParser:
-    """The parser of a command; its help begins with the module's documentation, and so with its examples."""
+    """The parser of a command; its help begins with the module's docstring, and so with its examples."""
     return argparse.ArgumentParser(
         prog=f"evenkeel {module.rpartition('.')[2]}",
         description=documentation,
@@ -62,7 +62,7 @@ def positive(kind: type[int] | type[float]) -> Callable[[str], float]:
 
 
 def refused_in_words(main: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
-    """``main``, whose `Refusal`, or file that cannot be written, is one message; the exit status is then 2."""
+    """``main`` that prints a `Refusal`, or a file that cannot be written, as one message, and returns 2."""
 
     @wraps(main)
     def answered(argv: Sequence[str] | None = None) -> int:

@@ -89,7 +89,7 @@ def text_report(audit: Audit) -> str:
 
 
 def as_json(audit: Audit) -> dict[str, Any]:
-    """The same for JSON, with every finding; of a completion 500 characters."""
+    """An audit for JSON, with every finding; completions are cut to 500 characters."""
     findings: list[dict[str, Any]] = []
     for finding in audit.findings:
         findings.append({"problem": finding.problem, "detail": finding.detail})

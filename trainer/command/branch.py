@@ -11,8 +11,8 @@ The file is that of a sweep without `config:` and `seeds:`, which are the parent
       lopti: {algorithm.update_schedule: lopti}
 
 Weights, optimizer, random states and place in the data are the checkpoint's, the settings are each variant's own. All
-draw with common random numbers, with which the parent must have run too. Three parents or more, of different seeds,
-give a verdict. Killed and started again, it goes on. A sweep file may name its parents itself: `from: [runs/base@80]`.
+use common random numbers, and the parent must have used them too. Three parents or more, of different seeds, give a
+verdict. Started again after a kill, it continues. A sweep file may name its parents itself: `from: [runs/base@80]`.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What a run will do, and everything that is wrong with it, in under a minute and without loading the model's weights.
+"""Show what a run will do and all that is wrong with it, in under a minute, without loading the model's weights.
 
     evenkeel check quickstart
     evenkeel check knights_knaves/grpo_3b trl.learning_rate=2e-6 --processes 8 --device-memory 80
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_intermixed_args(argv)
     logging.getLogger("transformers").setLevel(logging.ERROR)
     device = None if arguments.device_memory is None else round(arguments.device_memory * GIB)
-    with redirect_stdout(sys.stderr):  # what transformers and a user's own parts print is no part of the report
+    with redirect_stdout(sys.stderr):  # what transformers and a user's parts print does not belong to the report
         result = checked(
             arguments.config,
             arguments.overrides,

@@ -14,7 +14,7 @@ smallest difference that matters:
     against: [grpo, lopti_random, grpo_double_steps]
     matters: 0.02
 
-Supported: the 95 % intervals of the differences from all of them lie above 0. The certificate, beside the claim's file,
+Supported: the 95 % intervals of the differences from all of them lie above 0. The certificate next to the claim's file
 holds the SHA-256 of every file that the answer rests on; copy a shipped claim first (`evenkeel configs copy`).
 
 Exit status: 0 answered, or nothing has changed; 1 cells failed, or something has changed; 2 refused; 130 stopped.

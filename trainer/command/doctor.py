@@ -1,11 +1,11 @@
-"""What is wrong with a run, from what it logged: while it runs, or when it is over.
+"""Find what is wrong with a run from its log, while it runs or afterwards.
 
     evenkeel doctor runs/quickstart                           # a run of ours: its metrics.jsonl
     evenkeel doctor outputs/checkpoint-500                    # TRL's, or any Trainer's: its trainer_state.json
     evenkeel doctor wandb/offline-run-20260101_120000-abcdef  # W&B's offline folder, whoever logged into it
     evenkeel doctor logs/metrics.jsonl --json                 # verl's logger `file`
 
-Each finding has its numbers and the settings to turn; docs/doctor.md has every threshold with its reason.
+Each finding has its numbers and the settings to change; docs/doctor.md has every threshold with its reason.
 
 Exit status: 0 nothing found, 1 findings, 2 refused: no log that can be read.
 
@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def text_report(record: Record, examination: Examination) -> str:
-    """The findings, the worst first; what is not logged; a last line that counts."""
+    """The findings, the worst first; metrics that are not logged; a last line with counts."""
     steps = [step for step, _ in record.lines]
     lines = [f"{record.path}: {len(steps)} lines, steps {steps[0]} to {steps[-1]}."]
     lines += [f"Left out: {place}." for place in record.damaged]
@@ -62,7 +62,7 @@ def text_report(record: Record, examination: Examination) -> str:
 
 
 def json_report(record: Record, examination: Examination) -> str:
-    """The same as one JSON object."""
+    """The findings as one JSON object."""
     steps = [step for step, _ in record.lines]
     report = {
         "path": str(record.path),

@@ -4,8 +4,8 @@
     evenkeel evaluate Qwen/Qwen2.5-3B-Instruct evaluation/math500
     evenkeel launch --config_file accelerate/ddp -m evenkeel evaluate CHECKPOINT CONFIG
 
-CONFIG is a file of configs/evaluation/ or any run's: its data.test, rewards and evaluation, and of trl: what generates.
-vLLM generates where it is installed and there is a CUDA device, else transformers.
+CONFIG is a file of configs/evaluation/ or any run's: its data.test, rewards, evaluation and generation options.
+vLLM generates if it is installed and there is a CUDA device, else transformers.
 """
 
 import argparse
@@ -32,5 +32,5 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("checkpoint", help="folder of a checkpoint or an adapter, or a hub id")
     command.add_argument("config", type=named_file, help="YAML file with the held-out rows and their verifiers")
     command.add_argument("overrides", nargs="*", metavar="key=value", help=OVERRIDES)
-    command.add_argument("--output", metavar="DIRECTORY", help="else runs/evaluations/<config>-<checkpoint>")
+    command.add_argument("--output", metavar="DIRECTORY", help="default: runs/evaluations/<config>-<checkpoint>")
     return command

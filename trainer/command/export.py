@@ -1,4 +1,4 @@
-"""Take a trained policy out of its run: merged weights as safetensors, tokenizer, sampling, and a true model card.
+"""Export a trained policy from its run: merged weights as safetensors, tokenizer, sampling, and a model card.
 
     evenkeel export runs/quickstart --to exported/quickstart
     evenkeel export runs/quickstart --checkpoint 25 --to exported/step-25      # or: --checkpoint best
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     command = command_line(__name__, __doc__)
     command.add_argument("run", type=Path, help="a run's directory, or one of its checkpoints")
     command.add_argument("--to", type=Path, required=True, metavar="DIRECTORY", help="a folder that does not exist yet")
-    command.add_argument("--checkpoint", metavar="STEP|best", help="else the newest good one")
+    command.add_argument("--checkpoint", metavar="STEP|best", help="default: the newest good one")
     command.add_argument("--dtype", choices=DTYPES, help="of the written weights")
     command.add_argument("--base", metavar="MODEL", help="where an adapter's model lies, if it has moved")
     command.add_argument("--trust-remote-code", action="store_true", help="run the model's own code")

@@ -1,4 +1,4 @@
-"""What strategies do to the gradient, on the same rollouts at the same weights, before a run is paid for.
+"""Compare what strategies do to the gradient, on the same rollouts at the same weights, before a run is paid for.
 
     evenkeel gradients quickstart --strategies all     # samples 16 batches from its policy
     evenkeel gradients runs/quickstart --strategies rloo,adv_reweight,adv_reweight+lopti
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     command = command_line(__name__, __doc__)
     command.add_argument("source", type=named_path, metavar="RUN|CONFIG", help="a run's directory or YAML file")
     command.add_argument("--strategies", default="all", help="a,b+c or all")
-    command.add_argument("--batches", type=int, default=16, help="rollout batches at most; else 16")
-    command.add_argument("--weights", help="of the policy; else the configuration's model")
+    command.add_argument("--batches", type=int, default=16, help="most rollout batches; default: 16")
+    command.add_argument("--weights", help="of the policy; default: the configuration's model")
     command.add_argument("--to", type=Path, metavar="DIRECTORY", help="for gradients.json")
     return command

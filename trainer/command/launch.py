@@ -3,11 +3,11 @@
     evenkeel launch --cpu --num_processes 2 quickstart num_processes=2
     evenkeel launch --config_file accelerate/zero3 knights_knaves/grpo_7b trl.learning_rate=1e-6 --resume auto
 
-What stands before RUN are options of accelerate launch (`accelerate launch --help` lists them), what follows it are
-arguments of evenkeel train. A script may stand in RUN's place, as in accelerate launch.
+Options of accelerate launch come before RUN (`accelerate launch --help` lists them), arguments of evenkeel train after
+it. A script may take RUN's place, as in accelerate launch.
 
-Exit status: that of the first rank that did not end with 0, see evenkeel train; 130 where the launcher itself was told
-to stop, and its ranks saved a checkpoint or said that they could not.
+Exit status: that of the first rank that did not end with 0, see evenkeel train; 130 if the launcher itself was stopped,
+and its ranks saved a checkpoint or said that they could not.
 """
 
 import argparse

@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--steps", type=_steps, default=(None, None), metavar="FIRST:LAST", help="only these optimizer steps"
     )
-    command.add_argument("--most", type=int, default=ROLLOUTS, help=f"rollouts to read at most; else {ROLLOUTS}")
+    command.add_argument("--most", type=int, default=ROLLOUTS, help=f"most rollouts to read; default: {ROLLOUTS}")
     return command
 
 

@@ -1,10 +1,10 @@
-"""What a run, sweep or claim file may hold, as JSON Schema (draft 2020-12): editors complete and check by it.
+"""JSON Schema (draft 2020-12) of run, sweep or claim files, with which editors complete and check them.
 
     evenkeel schema run > run.schema.json
 
 Shipped files name the shipped schema in their first line, `# yaml-language-server: $schema=…`, which `evenkeel configs
-copy` keeps right. One that you print also knows the parts of installed packages and the arguments of your TRL. What a
-file must hold, and what one key asks of another, is not in it: `evenkeel check` says that.
+copy` adjusts. One that you print also knows the parts of installed packages and the arguments of your TRL. Required
+keys, and keys that depend on one another, are not in it: `evenkeel check` finds those.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from evenkeel.trainer.command import command_line
 Schema = dict[str, Any]
 
 _OWN_PART = r"^[^:/\\]+:[^:]+$"
-_EXTENDS = "The one file, beside this one, whose keys this one takes over: its own win, mappings merge, lists replace."
+_EXTENDS = "One file, relative to this one, whose keys are inherited: own keys win, mappings merge, lists replace."
 _OF_A_FIELD = ("description", "default")
 
 
@@ -41,12 +41,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run_schema() -> Schema:
-    """Of run files, and of those that are read only to evaluate."""
+    """The schema of run files, also of those that are only evaluated."""
     return _of_files(_extending(_run_definitions(), "Run"), "Run")
 
 
 def sweep_schema() -> Schema:
-    """Of sweep files; settings of a run are dotted keys in them."""
+    """The schema of sweep files; settings of a run are dotted keys in them."""
     from evenkeel.trainer.lab.sweeps.schema import RESERVED_KEYS, Sweep
 
     run = _run_definitions()
@@ -72,7 +72,7 @@ def sweep_schema() -> Schema:
 
 
 def claim_schema() -> Schema:
-    """Of claim files."""
+    """The schema of claim files."""
     from evenkeel.trainer.lab.claims.claim import Claim
 
     return _of_files(_definitions(Claim), "Claim")
@@ -106,7 +106,7 @@ def _run_definitions() -> dict[str, Schema]:
 
 
 def _definitions(model: type[BaseModel]) -> dict[str, Schema]:
-    """What pydantic says of a model, and of those in it; parts and the libraries' sections are references."""
+    """pydantic's schema of a model and of those in it; parts and the libraries' sections are references."""
     whole = model.model_json_schema()
     definitions = {name: _plain(node) for name, node in {**whole.pop("$defs", {}), model.__name__: whole}.items()}
     parts = _part_kinds().keys() - {"environment"}  # of a sweep that is the variables of its cells
@@ -124,7 +124,7 @@ def _definitions(model: type[BaseModel]) -> dict[str, Schema]:
 
 
 def _plain(node: Schema) -> Schema:
-    """A schema without titles, without what a file must hold, and with the members of unions in one order."""
+    """A schema without titles and required keys, with the members of unions in a fixed order."""
     made: Schema = {}
     for key, value in node.items():
         if key == "properties":
@@ -222,12 +222,12 @@ def sections_in(node: Schema, definitions: Mapping[str, Schema]) -> list[str]:
 
 
 def members_of(node: Schema) -> list[Schema]:
-    """What ``node`` may be, each for itself."""
+    """The alternatives of ``node``."""
     return node.get("anyOf") or [node]
 
 
 def _has_places(node: Schema, definitions: Mapping[str, Schema]) -> bool:
-    """Whether dotted keys may lead further into what ``node`` describes, to places that are not known here."""
+    """Dotted keys may lead into what ``node`` describes, to keys that are not known here."""
     if "$ref" in node:
         return _has_places(definitions[node["$ref"].rpartition("/")[2]], definitions)
     if (members := members_of(node)) != [node]:

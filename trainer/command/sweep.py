@@ -7,7 +7,7 @@
     evenkeel sweep cell sweeps/quickstart lopti-s3
 
 `plan` needs a pilot: two or three finished cells of this sweep, as `cell` runs them, or an earlier sweep's directory.
-`run` first checks all variants. Killed and started again, it goes on from the cells' checkpoints.
+`run` first checks all variants. Started again after a kill, it continues from the cells' checkpoints.
 """
 
 import argparse
@@ -47,8 +47,8 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("file", type=named_path, help="YAML file of the sweep")
         if name == "plan":
             command.add_argument("--pilot", type=Path, help="directory of finished cells")
-            command.add_argument("--items", type=positive(int), help="held-out items; else the pilot's")
-            command.add_argument("--difference", type=positive(float), help="in accuracy, to be found")
+            command.add_argument("--items", type=positive(int), help="held-out items; default: the pilot's")
+            command.add_argument("--difference", type=positive(float), help="difference of accuracy to detect")
         if name == "cell":
             command.add_argument("name", help="of the cell, as `status` shows it")
     return whole

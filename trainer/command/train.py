@@ -6,9 +6,9 @@
     evenkeel train quickstart --resume auto
     evenkeel train --rerun runs/quickstart
 
-Exit status: 0 trained to the end, or nothing was left to train; 1 failed; 2 refused: something is to be put right;
+Exit status: 0 trained to the end, or nothing was left to train; 1 failed; 2 refused: something must be fixed;
 130 stopped on request with a new checkpoint; 143 stopped without one, by SIGTERM while loading or by a second Ctrl-C;
-128 + n ended by signal n (137: mostly, memory ran out). After every status but 0 and 2 the same command with --resume
+128 + n ended by signal n (137: usually out of memory). After every status but 0 and 2 the same command with --resume
 auto starts the run or goes on. accelerate launch and torchrun turn every status but 0 into 1; evenkeel launch keeps it.
 """
 
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             say(str(fault), of_one=fault.of_one_rank)
         return FAILED
     except Exception as error:
-        if is_full(error):  # torch and safetensors have errors of their own
+        if is_full(error):  # torch and safetensors raise errors of their own
             say(f"The run ended because its disk is full: {error}. To go on: --resume auto.", of_one=True)
             return FAILED
         if not is_lost_connection(error):

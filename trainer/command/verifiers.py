@@ -1,4 +1,4 @@
-"""The built-in verifiers: what each judges, by the first line of its documentation.
+"""The built-in verifiers, each with the first line of its documentation.
 
     evenkeel verifiers
 
