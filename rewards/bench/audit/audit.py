@@ -126,7 +126,7 @@ def audit(
         cases = list(audit_cases(chosen, verifier, reading, rows))
         asked = caller.ask([case for case in cases if case.kind == "gold"])
         if chosen == "math_answer" and _pays_numbers_alone(asked):
-            notes.append("it pays no gold that is more than a number: asked with numbers alone")
+            notes.append("it pays only golds that are numbers: other golds were left out")
             cases = list(audit_cases(chosen, verifier, reading, rows, numbers=True))
             asked = [each for each in asked if is_number(each.case.row.reference)]
         nothing = verifier.reads_reference and not any(map(_is_positive, asked))
@@ -246,7 +246,7 @@ def _of_other_calls(caller: Caller, asked: Sequence[Asked]) -> Iterator[Fault]:
     second = caller.ask([each.case for each in ordinary], at_once)
     failed = Counter(now.fault for now in second if now.fault)
     for fault, count in failed.items():
-        detail = f"{fault}: so {count} of {len(second)} cases that have a reward alone, in calls of {at_once}"
+        detail = f"{fault}: {count} of {len(second)} cases that have a reward when called singly, in calls of {at_once}"
         yield Fault("fails in a batch", detail)
     for before, now in zip(ordinary, second, strict=False):
         if not now.fault and before.reward != now.reward:

@@ -89,7 +89,7 @@ def read_certificate(path: Path) -> dict[str, Any]:
         if not isinstance(content, dict) or not {"sha256", "answer", "results"} <= content.keys():
             raise ValueError("keys are missing")
     except (OSError, ValueError) as error:
-        raise Refusal(f"{path} is no certificate of a claim: {error}. `evenkeel claim FILE` writes one.") from error
+        raise Refusal(f"{path} is not a certificate of a claim: {error}. `evenkeel claim FILE` writes one.") from error
     return content
 
 

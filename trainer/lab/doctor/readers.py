@@ -52,7 +52,7 @@ def read(path: str | Path) -> Record:
     """
     file = _file_of(Path(path))
     if file.exists() and not file.is_file():
-        raise Refusal(f"{file} is no regular file. Name a log.")
+        raise Refusal(f"{file} is not a regular file. Name a log.")
     content = bytes_of(file)
     damaged: list[str] = []
     reader = _wandb if file.suffix == ".wandb" else _trainer_state if file.suffix == ".json" else _json_lines

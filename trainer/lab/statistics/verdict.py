@@ -43,7 +43,7 @@ def verdict(difference: Estimate) -> Verdict:
         return Verdict(outcome, f"no verdict: {_seeds(seeds)} to compare, at least {FEWEST_SEEDS} are needed")
     if outcome == "no verdict":
         return Verdict(
-            outcome, f"no verdict: {seeds} seeds with exactly the same difference show no spread to judge it by"
+            outcome, f"no verdict: {seeds} seeds with exactly the same difference have no spread to test it against"
         )
     if outcome != "not distinguishable":
         return Verdict(outcome, f"{outcome} ({_seeds(seeds)})")

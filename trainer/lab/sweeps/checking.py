@@ -32,10 +32,10 @@ def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
         for sweep, each in zip(stages, plans, strict=True):
             check_fair(sweep, each, tree)
         _warn_of_equal([plan for each in plans for plan in each])
-        said = _problems(stages, plans, tree)
+        found = _problems(stages, plans, tree)
     families = {*stages[0].variants}
     shown: dict[str, list[str]] = {"error": [], "warning": [], "note": []}
-    for (severity, text), names in said.items():
+    for (severity, text), names in found.items():
         shown[severity].append(text if names == families else f"{first_of(sorted(names))}: {text}")
     if shown["error"]:
         raise Refusal("\n\n".join(["No cell was started.", *shown["error"]]), code="check")
@@ -62,7 +62,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 def _problems(stages: Sequence[Sweep], plans: Sequence[Sequence[Plan]], tree: Node) -> dict[tuple[str, str], set[str]]:
     """(severity, sentence) → the variants that it applies to."""
     known: dict[str, Any] = {}
-    said: dict[tuple[str, str], set[str]] = {}
+    found: dict[tuple[str, str], set[str]] = {}
     for sweep, each in zip(stages, plans, strict=True):
         root = Path(sweep.output_dir).absolute()
         waiting = {plan.merged: plan for plan in each if not CellDirectory(root / plan.cell.name).summary()}
@@ -72,8 +72,8 @@ def _problems(stages: Sequence[Sweep], plans: Sequence[Sequence[Plan]], tree: No
             own.append(f"output_dir={root}")
             for problem in checked(sweep.config, own, processes=processes_of(sweep), known=known).problems:
                 text = str(_placed(problem, plan.cell, tree))
-                said.setdefault((problem.severity, text), set()).add(plan.cell.family)
-    return said
+                found.setdefault((problem.severity, text), set()).add(plan.cell.family)
+    return found
 
 
 def _warn_of_equal(plans: list[Plan]) -> None:
@@ -82,7 +82,7 @@ def _warn_of_equal(plans: list[Plan]) -> None:
     for plan in plans:
         by_file.setdefault(plan.merged, {})[plan.cell.family] = None
     for names in dict.fromkeys(tuple(each) for each in by_file.values() if len(each) > 1):
-        print(f"warning: {' and '.join(names)} differ in no setting, so their runs of a seed are equal.", flush=True)
+        print(f"warning: {' and '.join(names)} have equal settings, so their runs of a seed are equal.", flush=True)
 
 
 def _placed(problem: Problem, cell: Cell, tree: Node) -> Problem:

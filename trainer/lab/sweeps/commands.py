@@ -86,7 +86,7 @@ def run_cell(file: Path, name: str) -> int:
     cells = {cell.name: cell for cell in queued_cells(sweep, plans)}
     if name not in cells:
         listed = f"Cells: {', '.join(cells)}."
-        raise Refusal(f"No cell is {name}. {suggest(name, cells, listed)}")
+        raise Refusal(f"There is no cell {name}. {suggest(name, cells, listed)}")
     cell = cells[name]
     if cell.directory.is_running():
         raise Refusal(f"{cell.name} is running; follow it in {cell.directory.log}.")

@@ -65,7 +65,7 @@ def _from_parents(data: dict[str, Any], tree: Node) -> list[Problem]:
 
     for key in ("config", "seeds"):
         if key in data:
-            return refused(key, "decided-by-parents", "is that of the runs that the cells begin in.", "Leave it out.")
+            return refused(key, "decided-by-parents", "is set by the runs that the cells start from.", "Leave it out.")
     named = [data["from"]] if isinstance(data["from"], str) else data["from"]
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
         return []

@@ -176,7 +176,7 @@ class SweepRunner:
         self.failures[name] += 1
         refused = record.get("exit_status") == REFUSED  # it would be refused again
         again = self.failures[name] <= self.sweep.retries and not refused
-        outcome = f"exit status {record['exit_status']}" if "exit_status" in record else "it left no exit status"
+        outcome = f"exit status {record['exit_status']}" if "exit_status" in record else "no exit status"
         self.say(f"{name}: failed ({outcome}); {'trying again' if again else f'see {directory.log}'}")
         return again
 

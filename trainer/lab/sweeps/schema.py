@@ -125,7 +125,7 @@ class Sweep(Section):
 
 def _inconsistencies(sweep: Sweep) -> Iterator[InitErrorDetails]:
     if sweep.baseline not in sweep.variants:
-        what = f"is {sweep.baseline!r}, which is none of the variants."
+        what = f"is {sweep.baseline!r}, which is not a variant."
         yield problem("unknown-baseline", what, f"Write one of {', '.join(sweep.variants)}.", ("baseline",))
     for name in sweep.variants:
         if "," in name or "=" in name:
@@ -135,21 +135,21 @@ def _inconsistencies(sweep: Sweep) -> Iterator[InitErrorDetails]:
     places = [("variants", name, key) for name, changes in sweep.variants.items() for key in changes]
     for place in (*places, *(("grid", key) for key in sweep.grid), *(("tune", "grid", key) for key in tuned)):
         if place[-1] in RESERVED_KEYS:
-            yield problem("decided-by-sweep", "is the sweep's to say.", RESERVED_KEYS[place[-1]], place)
+            yield problem("decided-by-sweep", "is set by the sweep.", RESERVED_KEYS[place[-1]], place)
     for place in places:
         if place[-1] in {**sweep.grid, **tuned}:
             what = "is also in the grid, which would replace it."
             yield problem("also-in-grid", what, "Write it in one of the two places.", place)
     if sweep.tune is not None:
-        yield from _of_tuning(sweep, sweep.tune)
+        yield from _tuning_inconsistencies(sweep, sweep.tune)
     if GPUS in sweep.environment and isinstance(sweep.executor, LocalExecution):
-        what, instead = "is set for every cell by the sweep.", f"Start the sweep with it: {GPUS}=… evenkeel sweep run …"
+        what, instead = "is set by the sweep for every cell.", f"Start the sweep with it: {GPUS}=… evenkeel sweep run …"
         yield problem("decided-by-sweep", what, instead, ("environment", GPUS))
 
 
-def _of_tuning(sweep: Sweep, tune: Tuning) -> Iterator[InitErrorDetails]:
+def _tuning_inconsistencies(sweep: Sweep, tune: Tuning) -> Iterator[InitErrorDetails]:
     if shared := [seed for seed in tune.seeds if seed in sweep.seeds]:
-        what = f"holds {', '.join(map(str, shared))}, on which the verdict rests too."
+        what = f"holds {', '.join(map(str, shared))}, which the verdict uses too."
         yield problem("confirmed-on-tuning-seeds", what, "Write seeds that are not under `seeds:`.", ("tune", "seeds"))
     if sweep.grid:
         what = "cannot be combined with `tune:`."

@@ -42,7 +42,7 @@ def queued_cells(sweep: Sweep, plans: Sequence[Plan]) -> list[QueuedCell]:
 
 
 def changed_settings(entry: QueuedCell) -> list[str]:
-    """Differences of a cell that was already started from the sweep's file as it is now, a line a setting.
+    """Differences of a cell that was already started from the sweep's file as it is now, one line for each setting.
 
     Settings are compared as written: a default that a newer version adds does not count as a change.
     """

@@ -20,7 +20,7 @@ def machine_problems(context: CheckContext) -> Iterator[Problem]:
         what = "is not true, and torch finds no GPU here: what depends on one is not checked."
         yield Problem(("trl", "use_cpu"), what, code="no-gpu", severity="warning")
     if context.argument("use_vllm") and find_spec("vllm") is None:
-        yield Problem(("trl", "use_vllm"), "is true, and vLLM is not here.", "Install the extra vllm.", code="no-vllm")
+        yield Problem(("trl", "use_vllm"), "needs vLLM, which is not installed.", "Install extra vllm.", code="no-vllm")
 
 
 def disk_problems(context: CheckContext, size: ModelSize) -> Iterator[Problem]:

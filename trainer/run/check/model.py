@@ -45,7 +45,7 @@ def model_settings(config: RunConfig) -> Any:
         *known.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values(),
     }
     if names and not own and not writers & {*names}:
-        what = f"is {model.name_or_path!r}, a {names[0]} and no causal language model."
+        what = f"is {model.name_or_path!r}, a {names[0]}, not a causal language model."
         raise Refusal(problems=[Problem(_MODEL, what, "Name a model for text.", code="not-a-language-model")])
     return settings
 

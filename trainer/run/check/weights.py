@@ -42,7 +42,7 @@ def model_problems(context: CheckContext) -> Iterator[Problem]:
 
 
 def _folder(name: str, revision: str | None) -> Path | None:
-    """The folder of a model on this machine, for a hub id that in the cache; ``None`` where there is none."""
+    """The folder of a model on this machine, or in the hub's cache; ``None`` where there is none."""
     if Path(name).exists():
         return Path(name)
     from huggingface_hub import try_to_load_from_cache

@@ -65,10 +65,10 @@ def test_what_a_sweep_does_not_say_is_that_of_the_one_it_extends(tmp_path: Path)
 
 REFUSALS = [
     ({"basline": "grpo"}, "basline: there is no such key. Did you mean baseline?"),
-    ({"baseline": "gropo"}, "line 2: baseline: is 'gropo', which is none of the variants. Write one of grpo, rloo."),
+    ({"baseline": "gropo"}, "line 2: baseline: is 'gropo', which is not a variant. Write one of grpo, rloo."),
     ({"variants": {"grpo": {}, "two words": {}}}, "variants.two words: "),
     ({"variants": {"grpo": {}, "a,b": {}}}, "variants.a,b: holds a comma"),
-    ({"variants": {"grpo": {"seed": 3}}}, "variants.grpo.seed: is the sweep's to say. Write the seeds of all variants"),
+    ({"variants": {"grpo": {"seed": 3}}}, "variants.grpo.seed: is set by the sweep. Write the seeds of all variants"),
     ({"variants": {"grpo": {"trl.beta": 1}}, "grid": {"trl.beta": [0]}}, "is also in the grid"),
     (
         {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},

@@ -54,8 +54,8 @@ def loaded(folder: Path, **tune: Any) -> tuple[Sweep, Node]:
 
 
 REFUSALS = [
-    ({"tune": {**TUNE, "seeds": [2, 100]}}, "tune.seeds: holds 2, on which the verdict rests too"),
-    ({"tune": {**TUNE, "grid": {"seed": [1, 2]}}}, "tune.grid.seed: is the sweep's to say"),
+    ({"tune": {**TUNE, "seeds": [2, 100]}}, "tune.seeds: holds 2, which the verdict uses too"),
+    ({"tune": {**TUNE, "grid": {"seed": [1, 2]}}}, "tune.grid.seed: is set by the sweep"),
     ({"tune": {**TUNE, "held_out": {"data.train.max_rows": 3}}}, "is not a setting of the held-out rows"),
     ({"grid": {"trl.beta": [0.0, 0.1]}}, "grid: cannot be combined with `tune:`"),
     ({"variants": {"grpo": {"trl.learning_rate": 1e-2}}}, "is also in the grid"),
