@@ -9,9 +9,9 @@ The rules, where one has to be chosen:
   about after it (``\sqrt2 \approx 1.41``) if it rounds to that. ``\approx 3.14`` alone answers a gold decimal.
 - An expression is to be as simple as the gold, of its form (factored, squared) and defined where it is: `_as_simple`.
 - A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
-- Two units must be the same, degrees are no radians. Percent: a gold ``12.5%`` takes ``12.5`` and ``0.125``; a gold
-  ``12.5``, which is above 1, takes ``12.5%``. A gold with neither unit nor name takes an everyday one: of a value, or
-  of all in a list.
+- Two units must be the same; degrees up to a full turn are multiples of π with a denominator. Percent: a gold
+  ``12.5%`` takes ``12.5`` and ``0.125``; a gold ``12.5``, which is above 1, takes ``12.5%``. A gold with neither unit
+  nor name takes an everyday one: of a value, or of all in a list.
 - Order counts in brackets ``( )``, in a ranking and in a sequence (`_has_order`), and in no other list. A list is no
   point, unless it names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else
   in the order in which such names are given (neighbours in the alphabet, numbered ones, (r, θ)), and other letters in
@@ -21,6 +21,7 @@ The rules, where one has to be chosen:
 - A name before a value (``x = 5``, ``P(X=2) = 5``, also ``x + y = 5``) may be left out or added; where both have one
   they must be the same. ``x^2 = 5``, ``2x = 5`` and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is
   not ``x = -2``. The letter of a choice is such a name too: ``(C) 12`` is C, and 12.
+- ``7k + 3``, with k to n or q to t, is the congruence, unless that is of this letter. 15:30 is 3:30 p.m.
 - A sentence with mathematics in it wants its own text.
 - "For all x" and ", k ∈ ℤ" may be left out, "for some x" and ", x ∈ ℤ" may not, and none of them may be added where it
   is not so of any gold (`_is_understood`); two different sets are two answers, and "or" is not the gold's "and".
@@ -28,6 +29,7 @@ The rules, where one has to be chosen:
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
 from typing import TypeAlias
@@ -91,8 +93,8 @@ _LETTERS = re.compile(
 )
 _BRACKET = re.compile(r"\([^()]*\)")
 _KINDS = tuple(frozenset(kind.split()) for kind in NOTATION["kinds of functions"])
-
-
+_MULTIPLE = re.compile(r"(?:(?P<first>-?\d+) ?\+ ?)?(?P<modulus>\d+) ?(?P<letter>[j-nq-t])(?: ?(?P<last>[+-] ?\d+))?")
+_MULTIPLE_OF_PI = re.compile(r"(?=.*\\pi)(?=.*(?:\\frac|/))(?:\\pi|\\frac|[\d {}/-])+")
 _NO_DEGREES = re.compile(r"\\(?:pi|sqrt|[a-z]*(?:sin|cos|tan|cot|ln|log|exp))(?![a-z])")
 _RIGHT_ANGLES = re.compile(r"(?<!\d)(?:90|180|270|360)(?!\d)")
 _POLAR = re.compile(r"\(? ?\\cos ?(?P<angle>.{1,30}?) ?\+ ?i ?\\sin ?(?P=angle) ?\)?")
@@ -105,6 +107,16 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
     if isinstance(answer, Named | Relation) and isinstance(gold, Number | Expression) and not _is_plain(answer):
         return False
     match gold, answer:
+        case (Expression(unit="") as arc, Number(unit="degree") as angle) | (
+            Number(unit="degree") as angle,
+            Expression(unit="") as arc,
+        ) if abs(angle.value) <= 360 and _MULTIPLE_OF_PI.fullmatch(arc.latex):
+            return algebra(Expression(f"\\frac{{{angle.latex} \\pi}}{{180}}"), arc)
+        case (Congruence() | Named(value=Congruence()), _) | (
+            Quantified(),
+            Congruence() | Named(value=Congruence()),
+        ) if (ours := _as_congruence(gold)) and (theirs := _as_congruence(answer, ours.name)):
+            return ours in (theirs, replace(theirs, name="")) and not is_doubtful(theirs.name)
         # what says more than a value: for which letters, from which steps, about which number
         case (Quantified(), _) | (_, Quantified()):
             quantified = [form for form in (gold, answer) if isinstance(form, Quantified)]
@@ -154,7 +166,7 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return not written_out and same_measure(gold, answer) and algebra(gold, answer)
         case Words(), Words():
             texts = gold.text, answer.text
-            return compatible(*texts) or same_ratio(*texts)
+            return compatible(*texts) or same_ratio(*texts) or len({text.removesuffix("pm") for text in texts}) < 2
         case Words(), Number(unit=""):
             return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
         case Number(is_fraction=True, unit=""), Words():
@@ -552,4 +564,21 @@ def as_equation(form: Form) -> Relation | None:
             return Relation("\\le" if closed else "<", left.latex, form.name)
         case Named(value=Interval(left=Words("-infinity"), right=Expression() as right, right_closed=closed)):
             return Relation("\\le" if closed else "<", form.name, right.latex)
+    return None
+
+
+def _as_congruence(form: Form, name: str = "") -> Named | None:
+    """``x = 7k + 3``, of any integer k, as the congruence of x."""
+    match form:
+        case Congruence():
+            return Named(name, form)
+        case Named():
+            return _as_congruence(form.value, form.name)
+        case Quantified(domain="Z" | ""):
+            return _as_congruence(form.value, name)
+        case Expression(unit=""):
+            match = _MULTIPLE.fullmatch(form.latex.strip())
+            if match and match["letter"] not in name and 2 <= (modulus := int(match["modulus"])) < 10**9:
+                residue = int(match["first"] or 0) + int((match["last"] or "0").replace(" ", ""))
+                return Named(name, Congruence((residue % modulus,), modulus))
     return None

@@ -304,7 +304,8 @@ def words_in(text: str) -> str | None:
     lowered = re.sub(r"^(\d{1,2}) ?(?=[ap]m$)", r"\1:00 ", lowered)
     lowered = "does not exist" if lowered == "dne" else lowered
     lowered = re.sub("^(?:there (?:is|are) (?=no )|(?:it|this|they) (?:is|are) )", "", lowered)
-    if _TIME_OR_RATIO.fullmatch(lowered):
+    if _TIME_OR_RATIO.fullmatch(lowered):  # 3:30 p.m. as 15:30pm, so that it is no ratio
+        lowered = re.sub(r"^(?:\d|1[01])(?= ?:.*pm)", lambda hour: str(int(hour[0]) + 12), lowered)
         return lowered.replace(" ", "")
     choice = re.sub(r"^(?:option|choice) ", "", plain, flags=re.IGNORECASE).strip("() .")
     if len(choice) == 1 and "A" <= choice <= "Z":

@@ -214,8 +214,8 @@ def is_everyday(unit: str) -> bool:
     powers = {part[0]: part[2] or "1" for part in parts}
     if powers.keys() <= {"degree", "celsius", "fahrenheit"} or unit in _CURRENCIES.values():
         return True
-    if len(powers) == 2:
-        return "-1" in powers.values() and all(part in _EVERYDAY or part in _COUNTED for part in powers)
+    if len(powers) > 1:
+        return "-" in "".join(powers.values()) and all(part in _EVERYDAY or part in _COUNTED for part in powers)
     return all(
         part in _EVERYDAY and (power == "1" or (part in LENGTHS and power in "23")) for part, power in powers.items()
     )

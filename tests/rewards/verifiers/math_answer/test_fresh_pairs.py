@@ -8,7 +8,7 @@ of the next 210, the next 24, 85 of the next 180, 40 of the next 165 and 172 of 
 were known already, and five, a plain number with a percent sign, have been dropped as arguable. The author of
 ``white_box_unseen_pairs.json`` read the code of before the last fixes, which paid 168 of the 180 (two stand in
 ``white_box_pairs.json`` too); before an answer had to be understood whole 105 were paid, and 33 are since, at the
-price of 12 more right ones of the 616 in the fresh files and 2 of the 252 in ``natural_pairs.json``.
+price of 9 more right ones of the 616 in the fresh files and 2 of the 252 in ``natural_pairs.json``.
 Whoever looks at single pairs moves them to the learned ones and writes others.
 """
 
@@ -25,7 +25,7 @@ LEARNED = [ROOT / "rewards/bench/audit/labelled_math.json", *HERE.glob("l*_pairs
 MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid at most
     "fresh_pairs.json": (291, 12, 386, 0),  # an equation turned round, 8 = a + b, is right since
     "fresh_prose_and_units_pairs.json": (88, 5, 190, 0),
-    "fresh_letters_and_forms_pairs.json": (163, 20, 233, 1),
+    "fresh_letters_and_forms_pairs.json": (163, 17, 233, 1),
     "fresh_attack_pairs.json": (74, 5, 80, 0),
     "natural_pairs.json": (252, 11, 252, 0),  # everyday notations, so that 20 stand in other files too
     "white_box_pairs.json": (0, 0, 901, 2),  # looked at since
