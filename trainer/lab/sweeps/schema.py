@@ -143,7 +143,7 @@ def _inconsistencies(sweep: Sweep) -> Iterator[InitErrorDetails]:
     if sweep.tune is not None:
         yield from _tuning_inconsistencies(sweep, sweep.tune)
     if GPUS in sweep.environment and isinstance(sweep.executor, LocalExecution):
-        what, instead = "is set by the sweep for every cell.", f"Start the sweep with it: {GPUS}=… evenkeel sweep run …"
+        what, instead = "is set for every cell by the sweep.", f"Start the sweep with it: {GPUS}=… evenkeel sweep run …"
         yield problem("decided-by-sweep", what, instead, ("environment", GPUS))
 
 
