@@ -4,6 +4,7 @@ Everything is drawn from one seed and the number of the edit: the same pair make
 """
 
 import copy
+import inspect
 import json
 import random
 import shutil
@@ -17,9 +18,15 @@ import torch
 from ruamel.yaml import YAML
 from safetensors.torch import load_file, save_file
 
-from evenkeel.trainer.run.config import RunConfig, trl_arguments
+from evenkeel.trainer.algorithms.registry import KINDS, built_in
+from evenkeel.trainer.run import config as made
+from evenkeel.trainer.run.check.check import _lacking
+from evenkeel.trainer.run.config import trl_arguments
 from evenkeel.trainer.run.config.layers import layered
+from evenkeel.trainer.run.config.schema import BATCH_WORDS
+from evenkeel.trainer.run.config.section import expanded
 from evenkeel.trainer.run.config.yaml_document import write
+from evenkeel.trainer.run.experiment import Experiment
 from tests.paths import ROOT
 from tests.trainer.run.check.mistakes.workshop import HELD_OUT, RIGHT, ROWS
 
@@ -93,15 +100,19 @@ def base(draw: random.Random, folder: Path) -> dict[str, Any]:
     return run
 
 
-def make_case(folder: Path, model: Path, seed: int, number: int) -> Case:
-    """Write case ``number`` of ``seed`` to ``folder``: ``run.yaml``, ``model``, rows, perhaps ``launcher.yaml``."""
+def make_case(folder: Path, model: Path, seed: int, number: int, *, of_file: bool = False) -> Case:
+    """Write case ``number`` of ``seed`` to ``folder``: ``run.yaml``, ``model``, rows, perhaps ``launcher.yaml``.
+
+    Args:
+        of_file: edit ``run.yaml``, or override it, and nothing else.
+    """
     draw = random.Random(f"{seed}/{number}")
     shutil.copytree(model, folder / "model")
     for part, rows in (("train", ROWS), ("test", HELD_OUT)):
         (folder / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = base(draw, folder)
     (folder / "run.yaml").write_text(write(run))
-    edit = draw.choice(EDITS)
+    edit = draw.choice(EDITS[:6] if of_file else EDITS)
     case = edit(draw, folder, run)
     case.what = f"{edit.__name__.removeprefix('_of_')}: {case.what}"
     (folder / "what").write_text(case.what)
@@ -270,7 +281,7 @@ def _of_rows(draw: random.Random, folder: Path, run: dict[str, Any]) -> Case:
 
 
 EDITS: tuple[Callable[[random.Random, Path, dict[str, Any]], Case], ...] = (
-    *(_of_file, _of_file, _of_file, _of_settings, _of_settings, _of_text),
+    *(_of_file, _of_file, _of_settings, _of_settings, _of_settings, _of_text),
     *(_of_environment, _of_launcher, _of_model, _of_model, _of_rows),
 )
 _WORDS: dict[str, tuple[Any, ...]] = {
@@ -286,10 +297,19 @@ _WORDS: dict[str, tuple[Any, ...]] = {
     "gradient_checkpointing_kwargs": ({"a": 1}, {"use_reentrant": True}),
     "report_to": (["wandb"], ["tensorboard"], ["x"]),
     "target_modules": (["q_proj"], "all-linear", ["x"], "(", ".*"),
+    **dict.fromkeys(("kasa_config", "loftq_config", "eva_config", "velora_config"), ({"a": 1},)),
     "dtype": ("float16", "bfloat16", "float8", "auto"),
     "attn_implementation": ("eager", "sdpa", "flash_attention_2", "x", "flex_attention"),
     "resume_from_checkpoint": ("x",),
 }
+
+
+_READ_AS: dict[str, Any] = {
+    "trl.include_num_input_tokens_seen": ("no", "all"),
+    "trl.fsdp": (True,),
+    "trl.dataloader_pin_memory": (False,),  # of a CPU
+}
+"""Argument → what transformers makes of other values."""
 
 
 @cache
@@ -298,7 +318,7 @@ def settings() -> list[tuple[str, tuple[Any, ...]]]:
     kinds: dict[str, Any] = {"trl": trl_arguments.grpo_arguments(), "model.lora": trl_arguments.lora_arguments()}
     kinds["algorithm.revision"] = trl_arguments.revision_options()
     kinds["algorithm.teacher"] = trl_arguments.teacher_options()
-    sections: dict[str, Any] = {name: field.annotation for name, field in RunConfig.model_fields.items()}
+    sections: dict[str, Any] = {name: field.annotation for name, field in made.RunConfig.model_fields.items()}
     kinds |= {name: kind for name, kind in sections.items() if name != "trl" and hasattr(kind, "model_fields")}
     known: list[tuple[str, tuple[Any, ...]]] = []
     for name, kind in kinds.items():
@@ -309,8 +329,27 @@ def settings() -> list[tuple[str, tuple[Any, ...]]]:
                 words = (*words, *(word.strip(" '\"") for word in inside.split(",")))
             elif "bool" in literal:
                 words = (*words, True, False)
+            elif "int" in literal or "float" in literal:
+                words = (*words, 1, 2, 4, 0.5)
             known.append((f"{name}.{key}", words))
-    return known + [(name, ()) for name in sections]
+    parts = [(f"algorithm.{kind}", tuple(_parts(kind))) for kind in KINDS]
+    return known + parts + [(name, ()) for name in sections]
+
+
+def _parts(kind: str) -> Iterator[Any]:
+    """Each strategy that ships by its name, and with each of its numbers and switches at another value."""
+    for name, part in built_in(kind).items():
+        yield name
+        for option in inspect.signature(part).parameters.values():
+            if isinstance(value := option.default, int | float):
+                yield {
+                    "name": name,
+                    option.name: not value
+                    if isinstance(value, bool)
+                    else value + 1
+                    if isinstance(value, int)
+                    else value / 2,
+                }
 
 
 def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
@@ -321,3 +360,56 @@ def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
 
 def _keys(tree: Any) -> list[Any]:
     return [*tree] if isinstance(tree, dict) else [*range(min(len(tree), 40))] if isinstance(tree, list) else []
+
+
+def dropped(file: Path, overrides: list[str], report: str) -> list[str]:
+    """Each setting of an accepted run whose value is not held by what is made of it, and that ``report`` does not name.
+
+    A setting is held by TRL's arguments or peft's, or by the part that it builds, or else by the resolved file.
+    """
+    config = made.load_config(file, overrides)
+    experiment = Experiment(config, file.parent, config.num_processes or 1)
+    args = made.planned_config(config, experiment.processes, lacking := _lacking(config))
+    held, plan, speed = config.model_dump(), experiment.plan, vars(config.speed_options)
+    held |= {"seed": args.seed, "output_dir": args.output_dir, "common_random_numbers": speed["common_random_numbers"]}
+    held["trl"] = {**vars(args), **{key: config.trl.get(key) for key in lacking}}
+    held["model"] |= {"trust_remote_code": args.trust_remote_code, **(args.model_init_kwargs or {})}
+    held["model"] |= {"lora": made.lora_config(config), "quantization": made.quantization_config(config)}
+    for name, part in vars(experiment.strategies).items():
+        held["algorithm"][name] = _built(held["algorithm"].get(name), part)
+    held["algorithm"] |= {name: getattr(plan, name) for name in BATCH_WORDS}
+    held["speed"] = speed
+    held["evaluation"] |= {"every_steps": args.eval_steps, "batch_size": args.per_device_eval_batch_size}
+    held["logging"]["report_to"] = args.report_to
+    given = zip(held["rewards"], experiment.verifiers.values(), args.reward_weights, strict=True)
+    for reward, verifier, weight in given:
+        reward |= {"verifier": _built(reward["verifier"], verifier), "weight": weight}
+    written = layered(file, overrides).plain()
+    return [key for key in _unheld(written, held, file.parent, "") if key not in report]
+
+
+def _built(spec: Any, part: Any) -> Any:
+    """What a part was given: its name, with the options that are bound to its function or are attributes of it."""
+    if part is None or not isinstance(spec, dict):
+        return spec
+    if "name" not in spec:
+        return part
+    function = getattr(part, "function", part)
+    bound = {**getattr(function, "keywords", {}), **getattr(function, "__dict__", {}), **getattr(part, "options", {})}
+    return {"name": spec["name"], **bound}
+
+
+def _unheld(written: Any, held: Any, folder: Path, path: str) -> Iterator[str]:
+    if isinstance(written, dict):
+        inside = held if isinstance(held, dict) else getattr(held, "__dict__", {})
+        for key, value in written.items():
+            yield from _unheld(value, inside.get(key), folder, f"{path}.{key}".lstrip("."))
+    elif isinstance(written, list) and isinstance(held, list) and len(written) == len(held):
+        for place, (value, other) in enumerate(zip(written, held, strict=True)):
+            yield from _unheld(value, other, folder, f"{path}.{place}")
+    elif (isinstance(held, set) and {*written} == held) or held in _READ_AS.get(path, ()):
+        return
+    elif written is not None and written != getattr(held, "value", held):
+        text = str(written)
+        if not isinstance(held, str) or held not in (expanded(text), str(made.local_path(text, folder, Path()))):
+            yield path

@@ -1,10 +1,8 @@
-"""Whatever a run is made of, it is a run or it is refused in words: never a traceback.
+"""Whatever a run is made of, it is a run that holds every setting, or it is refused in words: never a traceback.
 
 Each case edits something of a valid run (`tests.scripts.fuzzed_runs`) and hands it, in a process forked from one that
 has imported everything, to what `evenkeel check` calls, or to `evenkeel train` for one optimizer step:
 
-    python -m tests.scripts.test_fuzzed_runs check 2000 [SEED [FIRST]]     # prints what fails, and the rate
-    python -m tests.scripts.test_fuzzed_runs train 150 [SEED [FIRST]]
     FUZZED_CHECKS=200 FUZZED_STEPS=20 FUZZED_SEED=5 pytest -m slow tests/scripts/test_fuzzed_runs.py
 
 Held are: a run (0; or still running when its time is over), a refusal (2), the end of a run in words (1). What a
@@ -18,10 +16,7 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
-import time
 import traceback
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,15 +24,17 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Lock
+from typing import Any
+from unittest import mock
 
 import pytest
 
+from evenkeel.trainer.run.check.check import checked
+from evenkeel.trainer.run.check.report import json_report, text_report
 from evenkeel.trainer.run.library_errors import UNEXPLAINED
-from tests.scripts.fuzzed_runs import Case, make_case, settings
-from tests.tiny_model import save_tiny_model
+from tests.scripts.fuzzed_runs import Case, dropped, make_case, settings
 
-SEED = 20261122
-"""What was looked at while the code was written."""
+SEED = int(os.environ.get("FUZZED_SEED", "20261122"))
 SECONDS = 60
 DUMP = "import json, os, sys; json.dump(dict(os.environ), open(sys.argv[1], 'w'))"
 FORK, FORKING = multiprocessing.get_context("fork"), Lock()
@@ -45,7 +42,10 @@ FORK, FORKING = multiprocessing.get_context("fork"), Lock()
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a case ended: ``run``, ``refused``, ``passed on``, ``traceback`` or ``hangs``, and what was said."""
+    """How a case ended, and what was said.
+
+    ``run``, ``refused``, ``passed on``, ``dropped`` (a setting), ``traceback`` or ``hangs``.
+    """
 
     number: int
     kind: str
@@ -54,14 +54,12 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        return self.kind not in ("traceback", "hangs")
+        return self.kind in ("run", "refused", "passed on")
 
 
 def ended(how: str, folder: Path, case: Case) -> tuple[str, str]:
     """The kind of the outcome and its words: the case's environment, the launcher before it, then what is tried."""
     from evenkeel.trainer.command.train import main
-    from evenkeel.trainer.run.check.check import checked
-    from evenkeel.trainer.run.check.report import json_report, text_report
     from evenkeel.trainer.run.launcher import launched
 
     os.chdir(folder)
@@ -77,11 +75,17 @@ def ended(how: str, folder: Path, case: Case) -> tuple[str, str]:
                 return "run", "several processes were started"
             os.environ.update({name: value for name, value in dumped.items() if "TORCHELASTIC" not in name})
         if how == "train":
-            status = main([str(folder / "run.yaml"), *case.overrides])
-            return "refused" if status else "run", f"status {status}"
-        result = checked(str(folder / "run.yaml"), case.overrides, processes=None)
-        json_report(result, "run.yaml")
-        return "refused" if result.errors else "run", text_report(result, "run.yaml")
+            if status := main([str(folder / "run.yaml"), *case.overrides]):
+                return "refused", f"status {status}"
+            report = (folder / "said").read_text(errors="replace")
+        else:
+            result = checked(str(folder / "run.yaml"), case.overrides, processes=None)
+            json_report(result, "run.yaml")
+            report = text_report(result, "run.yaml")
+            if result.errors:
+                return "refused", report
+        lost = dropped(folder / "run.yaml", case.overrides, report)
+        return "dropped" if lost else "run", f"{report}\n{', '.join(lost)}"
     except SystemExit as end:
         return "refused" if end.code == 2 else "traceback", f"exit {end.code}"
 
@@ -153,6 +157,22 @@ def _import_everything(model: Path) -> None:
     AutoModelForCausalLM.from_pretrained(model)
 
 
+def test_each_setting_of_an_accepted_edit_is_held_or_named(tiny_model: Path, tmp_path: Path):
+    known, accepted = dict[str, Any](), 0
+    for number in range(int(os.environ.get("FUZZED_FILES", "40"))):
+        file = tmp_path / "case" / "run.yaml"  # one place, so that rows are read once
+        shutil.rmtree(file.parent, ignore_errors=True)
+        file.parent.mkdir()
+        with mock.patch.dict(os.environ):  # of which TRL's arguments set some
+            case = make_case(file.parent, tiny_model, SEED, number, of_file=True)
+            result = checked(str(file), case.overrides, processes=None, runs_code=False, known=known)
+            report = text_report(result, "run.yaml")
+            if not result.errors:
+                accepted += 1
+                assert dropped(file, case.overrides, report) == [], case.what
+    assert accepted >= 10
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "variable", "number"), [("check", "FUZZED_CHECKS", 2000), ("train", "FUZZED_STEPS", 150)]
@@ -160,27 +180,5 @@ def _import_everything(model: Path) -> None:
 def test_an_edited_run_is_a_run_or_refused_in_words(
     how: str, variable: str, number: int, tiny_model: Path, tmp_path: Path
 ):
-    number, seed = int(os.environ.get(variable, number)), int(os.environ.get("FUZZED_SEED", SEED))
-    assert [each for each in outcomes(tiny_model, tmp_path, how, seed, range(number)) if not each.holds] == []
-
-
-def main(how: str, number: str, seed: str = str(SEED), first: str = "0") -> None:
-    began, counts = time.monotonic(), Counter[str]()
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        model = save_tiny_model(Path(place) / "tiny")
-        for each in outcomes(model, Path(place), how, int(seed), range(int(first), int(first) + int(number))):
-            counts[each.kind] += 1
-            if each.kind not in ("run", "refused"):
-                passed = [line for line in each.said.splitlines() if UNEXPLAINED in line]
-                words = "\n".join(passed) if each.kind == "passed on" else each.said
-                sys.stdout.write(f"{each.number} {each.kind} | {each.what}\n    {words}\n")
-                sys.stdout.flush()
-    held = counts.total() - counts["traceback"] - counts["hangs"]
-    took = time.monotonic() - began
-    sys.stdout.write(
-        f"{how}, seed {seed}: {held} of {counts.total()} without a traceback {dict(counts)}, {took:.0f} s\n"
-    )
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    number = int(os.environ.get(variable, number))
+    assert [each for each in outcomes(tiny_model, tmp_path, how, SEED, range(number)) if not each.holds] == []

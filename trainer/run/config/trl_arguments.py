@@ -32,6 +32,7 @@ from evenkeel.trainer.run.config.yaml_document import scalar
 
 CHOICES = {
     "task_type": ("CAUSAL_LM",),
+    "peft_type": ("LORA",),
     "loss_type": ("grpo", "dapo", "dr_grpo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
     "importance_sampling_level": ("token", "sequence"),
     "vllm_mode": ("server", "colocate"),
@@ -168,9 +169,11 @@ def _accepted(name: str, hint: Any, choices: Collection[str] | None) -> Any:
     """The type that a value must have: the declared one, with its words and its range where they are known."""
     members = typing.get_args(hint) or (hint,)
     enums: list[Any] = [kind for kind in members if isinstance(kind, enum.EnumMeta)]
-    words = [word.value for kind in enums for word in kind] or [*(CHOICES.get(name) or choices or ())]
+    words = [*(CHOICES.get(name) or [word.value for kind in enums for word in kind] or choices or ())]
     if name == "init_lora_weights":
         hint = bool | str
+    elif name.endswith("_kwargs"):  # TRL takes JSON as text too, in which no rule would look
+        hint = dict[str, Any] | None
     elif name == "num_generations":
         hint = int
     elif words:

@@ -122,12 +122,22 @@ def _made(kind: type["GRPOConfig"], arguments: dict[str, Any]) -> "GRPOConfig":
 
 
 def lora_config(config: RunConfig) -> "LoraConfig | None":
-    """``model.lora`` as peft's configuration for a causal language model; ``None`` where the whole model is trained."""
+    """``model.lora`` as peft's configuration for a causal language model; ``None`` where the whole model is trained.
+
+    Raises:
+        Refusal: peft leaves a key of one of its mappings out in silence.
+    """
     if config.model.lora is None:
         return None
     from peft import LoraConfig
 
-    return LoraConfig(**{"task_type": "CAUSAL_LM", **config.model.lora})
+    made = LoraConfig(**{"task_type": "CAUSAL_LM", **config.model.lora})
+    for name, given in config.model.lora.items():
+        held = getattr(made, name)
+        if isinstance(given, dict) and (unread := given.keys() - (held if isinstance(held, dict) else vars(held))):
+            what = f"holds {', '.join(sorted(unread))}, which peft would not read."
+            raise config_error("unknown-key", f"model.lora.{name}", what, "Leave it out.")
+    return made
 
 
 def quantization_config(config: RunConfig) -> Any:

@@ -164,3 +164,5 @@ def test_lora_is_peft_s_own_configuration() -> None:
     lora = lora_config(run({}, model={"name_or_path": "m", "lora": {"r": 4, "target_modules": "all-linear"}}))
     assert lora is not None
     assert (lora.r, lora.target_modules, lora.task_type) == (4, "all-linear", "CAUSAL_LM")
+    with pytest.raises(Refusal, match="holds alhpa, which peft would not read"):
+        lora_config(run({}, model={"name_or_path": "m", "lora": {"kasa_config": {"alhpa": 1}}}))

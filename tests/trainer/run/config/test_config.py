@@ -181,12 +181,12 @@ def test_what_trl_can_mean_is_accepted_verbatim(tmp_path: Path, argument: str) -
 def test_lora_fields_are_checked_against_peft(tmp_path: Path) -> None:
     lora = {"r": 16, "lora_alpha": 32, "target_modules": "all-linear", "init_lora_weights": "pissa_niter_16"}
     assert load(tmp_path, "", f"model.lora={lora}").model.lora == lora
-    text = "model.lora={lora_alhpa: 32, r: 0, lora_dropout: '0.1', bias: alll}"
+    text = "model.lora={lora_alhpa: 32, r: 0, lora_dropout: '0.1', bias: alll, task_type: SEQ_CLS, peft_type: VERA}"
     assert dict(found(tmp_path, "", text)) == {
         "model.lora.lora_alhpa": "unknown-key",
         "model.lora.r": "greater-than-equal",
         "model.lora.lora_dropout": "float-type",
-        "model.lora.bias": "unknown-word",
+        **dict.fromkeys(("model.lora.bias", "model.lora.task_type", "model.lora.peft_type"), "unknown-word"),
     }
 
 
@@ -256,7 +256,7 @@ def test_a_name_of_other_spelling_or_of_before_leads_to_the_one_that_is_meant(
     assert word in problem.instead
 
 
-@pytest.mark.parametrize("name", sorted(CHOICES.keys() - {"task_type"}))
+@pytest.mark.parametrize("name", sorted(CHOICES.keys() - {"task_type", "peft_type"}))
 def test_the_known_words_are_those_that_trl_documents(name: str) -> None:
     from trl import GRPOConfig
 
