@@ -205,6 +205,7 @@ class Experiment:
     @cached_property
     def trainer(self) -> Any:
         """The trainer with its model loaded, without transformers' own printing."""
+        from transformers import PrinterCallback, ProgressCallback
         from transformers.utils.logging import disable_progress_bar
 
         from evenkeel.trainer import RLVRTrainer
@@ -230,17 +231,10 @@ class Experiment:
             **self.environment_arguments,
             guards=Guards(Path(args.output_dir) / "faults", config.stopping.skip_faults),
         )
-        silence(trainer)
+        for noisy in (ProgressCallback, PrinterCallback):
+            trainer.remove_callback(noisy)
         for adapter in getattr(trainer.model, "peft_config", {}).values():
             for name, value in vars(adapter).items():
                 if isinstance(value, set):  # each process would write it in another order
                     setattr(adapter, name, sorted(value))
         return trainer
-
-
-def silence(trainer: Any) -> None:
-    """Remove transformers' own progress bar and printed metrics."""
-    from transformers import PrinterCallback, ProgressCallback
-
-    for noisy in (ProgressCallback, PrinterCallback):
-        trainer.remove_callback(noisy)

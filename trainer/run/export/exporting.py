@@ -17,7 +17,7 @@ from evenkeel.trainer.run.export.source import Source
 from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.record.files import MANIFEST, CheckpointRecord, read_record, write_json
 
-CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
+TRAINING_CONFIG, TRAINING_MANIFEST = "training_config.yaml", "training_manifest.json"
 SAME_WEIGHTS_GAP = 1e-3
 """Largest difference of a log-probability if no weight was rounded: merging an adapter reorders sums."""
 _UNPUBLISHED = ("command", "git_diff", "environment", "packages")
@@ -75,8 +75,8 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     if (same_weights and gap > SAME_WEIGHTS_GAP) or math.isnan(gap):
         raise Refusal(f"{draft} does not answer as the policy of the run: log-probabilities differ by {gap:.1e}.")
     record = training_record(source)
-    write_json(draft / RECORD, record)
-    source.config.save_resolved(draft / CONFIG)
+    write_json(draft / TRAINING_MANIFEST, record)
+    source.config.save_resolved(draft / TRAINING_CONFIG)
     (draft / "README.md").write_text(model_card(source, record, gap, written_dtype))
     draft.rename(to)
     return gap

@@ -20,14 +20,11 @@ class RunTime:
     Args:
         run: the directory of the run.
         writes: false on all ranks but one.
-
-    Attributes:
-        earlier: seconds of the parts before.
     """
 
     def __init__(self, run: Path, *, writes: bool = True) -> None:
         self.file, self.writes = run / SECONDS, writes
-        self._parts, self.earlier = RunRecord(run).parts, RunRecord(run).seconds
+        self._parts = RunRecord(run).parts
         self._began = datetime.now(UTC).isoformat(timespec="seconds")
         self._started = time.monotonic()
         self._over = threading.Event()
