@@ -147,7 +147,7 @@ def boxed_answers(completion: str) -> Extraction:
         return final
     said = next((said for said in _MARKERS.finditer(final.text, boxes[-1].end) if not said["supposed"]), None)
     if said and not said["hashes"] and _plain(_content(final.text, boxes[-1])) not in _plain(final.text[said.end() :]):
-        return Extraction(None, "another answer stands behind the last box")
+        return Extraction(None, "another answer follows the last box")
     first = len(boxes) - 1
     while first and _BESIDE.fullmatch(final.text, boxes[first - 1].end, boxes[first].start):
         first -= 1

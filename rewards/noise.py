@@ -38,8 +38,8 @@ class RewardNoise(BaseModel):
     false_negative: Rate = 0.0
     """Probability that a right answer is scored as wrong; it then has ``wrong_score``."""
     kind: Literal["random", "systematic"] = "random"
-    """``random``: drawn for each sample anew. ``systematic``: the same answer to the same problem is always scored the
-    same way (arXiv 2605.02909: a verdict that is consistently wrong given a property).
+    """``random``: drawn for each sample. ``systematic``: the same answer to the same problem is always scored the same
+    way (arXiv 2605.02909: a verdict that is consistently wrong given a property).
     """
     matching: Annotated[str, Field(min_length=1)] | None = None
     """Only completions in which this regular expression is found: with a rate of 1 the paper's tokens and phrases.

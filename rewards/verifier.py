@@ -102,7 +102,7 @@ class Verifier(ABC):
 def score_problem(score: float) -> str:
     """The reason why ``score`` cannot be a reward; empty if it can."""
     if not math.isfinite(score):
-        return f"its score is {score}. Return a finite number, or None where it cannot judge."
+        return f"its score is {score}. Return a finite number, or None if it cannot score."
     if abs(score) > LARGEST_SCORE:
         return f"its score is {score:g}, beyond ±{LARGEST_SCORE:g}, whose squares overflow float32. Divide it."
     return ""

@@ -36,7 +36,7 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
         return f"verifier {name} scores none of {len(chosen)} trials: {verdicts[0].reason:.200}"
     full = verifier.full_score
     if chosen and verifier.reads_reference and all(each.score is not None and each.score >= full for each in verdicts):
-        return f"verifier {name} pays everything. Declare @traits(reads_reference=False) if it judges the form alone."
+        return f"verifier {name} pays everything. Declare @traits(reads_reference=False) if it scores the form alone."
     return ""
 
 

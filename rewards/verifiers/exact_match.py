@@ -9,7 +9,7 @@ from evenkeel.rewards.verifier import Verdict, Verifier
 
 @dataclass(frozen=True)
 class ExactMatch(Verifier):
-    """1 when the answer equals the reference up to runs of white space, else 0.
+    """Score 1 if the answer equals the reference up to white space, else 0.
 
     The answer is the answer block that ends the completion; without answer tags after the thought, it is the whole
     text after the thought. The reference is a text or a number; with anything else, or a blank text, the completion is

@@ -207,7 +207,7 @@ def repeated_share(sequence: Sequence[Hashable], ngram_size: int) -> float:
 
 @dataclass(frozen=True)
 class RepetitionPenalty(TokenVerifier):
-    """``max_penalty × repeated_share``: 0 where no n-gram of tokens comes twice, near ``max_penalty`` for a loop.
+    """``max_penalty × repeated_share``: 0 if no n-gram of tokens occurs twice, near ``max_penalty`` for a loop.
 
     To be added to a reward for the answer; 0 is the full score, so that accuracy is the share of completions without
     any repetition. The paper punishes the repeated tokens themselves; one number per completion takes their share.

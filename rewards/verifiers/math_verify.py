@@ -17,7 +17,7 @@ PARSING_SECONDS, COMPARING_SECONDS = 10, 5
 
 @dataclass(frozen=True)
 class MathVerify(Verifier):
-    r"""Score 1 where math-verify finds the completion equal to the gold, as TRL's ``accuracy_reward`` calls it, else 0.
+    r"""Score 1 if math-verify finds the completion equal to the gold, as TRL's ``accuracy_reward`` calls it, else 0.
 
     Published numbers rest on it, with its mistakes: the thought is read too, and a gold without dollars or a
     box is read in part, ``3\sqrt{13}`` as 3. Write golds as ``$3\sqrt{13}$``, or map the column that holds the whole

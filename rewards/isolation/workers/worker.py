@@ -37,11 +37,11 @@ def main() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # dispositions and masks are inherited
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     try:
-        judge = pkgutil.resolve_name(settings["target"])
+        function = pkgutil.resolve_name(settings["target"])
         if settings["argument"] is not None:
-            judge = judge(settings["argument"])
+            function = function(settings["argument"])
         for item in settings["warm_up"]:
-            judge(item)
+            function(item)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _limit_memory(None if settings["users"] else settings["memory_bytes"])
     except Exception:  # noqa: BLE001 — the parent raises whatever the target's module raises
@@ -53,14 +53,14 @@ def main() -> None:
         for descriptor in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
     for line in items:
-        _write(results, _result(judge, **json.loads(line), cpu_seconds=settings["cpu_seconds"], results=results))
+        _write(results, _result(function, **json.loads(line), cpu_seconds=settings["cpu_seconds"], results=results))
 
 
-def _result(judge: Callable[[Any], Any], item: Any, token: str, cpu_seconds: float, results: BinaryIO) -> bytes:
+def _result(function: Callable[[Any], Any], item: Any, token: str, cpu_seconds: float, results: BinaryIO) -> bytes:
     """The line with the item's result, after its parts are written. A value that JSON cannot write ends the item."""
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     try:
-        value = judge(item)
+        value = function(item)
         if isinstance(value, Iterator):
             for part in value:
                 _write(results, _line(token=token, part=part))

@@ -13,11 +13,11 @@ LONGEST_REPLY = 8 << 20
 """Bytes of a reply; longer ones, which would cost the trainer time and memory, are refused."""
 
 
-class JudgeFailedError(RuntimeError):
+class ScoringFailedError(RuntimeError):
     """The sandbox failed, not the program: nothing is known about the answer."""
 
 
-class StarvedError(JudgeFailedError):
+class StarvedError(ScoringFailedError):
     """The program waited too long for a processor: nothing is known about the answer."""
 
 
@@ -123,11 +123,11 @@ def raised_text(content: list[object]) -> str:
 
 
 def ended(run: Run) -> str:
-    """How a process ended, in words. Raises ``JudgeFailedError`` if that says nothing about the program."""
+    """How a process ended, in words. Raises ``ScoringFailedError`` if that says nothing about the program."""
     if run.status == "starved":
         raise StarvedError(f"the program waited {run.waited_seconds:.0f} s for a processor")
     if run.status == "failed_to_start":
-        raise JudgeFailedError(f"the sandbox failed: {run.problem}")
+        raise ScoringFailedError(f"the sandbox failed: {run.problem}")
     words = {
         "killed_cpu": "was cut off at cpu_seconds",
         "killed_wall": "was cut off at its wall time",

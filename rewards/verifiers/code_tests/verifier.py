@@ -13,7 +13,7 @@ from pydantic import Field
 from evenkeel.rewards.extraction import code_block
 from evenkeel.rewards.isolation.sandbox import Isolation, Limits, Sandbox
 from evenkeel.rewards.verifier import Verdict, Verifier
-from evenkeel.rewards.verifiers.code_tests.answer_session import JudgeFailedError, StarvedError
+from evenkeel.rewards.verifiers.code_tests.answer_session import ScoringFailedError, StarvedError
 from evenkeel.rewards.verifiers.code_tests.formats import read_tests
 from evenkeel.rewards.verifiers.code_tests.formats.gold import gold_program
 from evenkeel.rewards.verifiers.code_tests.inside.standard_names import WHOLE_MODULES
@@ -75,7 +75,7 @@ class CodeTests(Verifier):
             verdict = self._scored(code.text, tests)
         except UnusableTestsError as error:
             verdict = Verdict(None, None, f"unusable tests: {error}")
-        except JudgeFailedError as error:
+        except ScoringFailedError as error:
             verdict = Verdict(None, None, str(error))
         return replace(verdict, answer=code.text[:LONGEST_SHOWN])
 

@@ -26,7 +26,7 @@ _SCORES = {
 
 @dataclass(frozen=True)
 class KnightsKnaves(Verifier):
-    """Score a completion by the roles that it gives to all inhabitants.
+    """Score 1 if the answer gives every inhabitant the right role, else 0; the scheme ``paper`` has other scores.
 
     The answer is the one ``<answer>`` block after the last ``</think>``, with only blanks and end-of-text tokens after
     it. Answer tags inside the thought do not count; after a thought left open there is no answer. The form of answers:
