@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if base := re.search(r"^extends: ([^\s#]+)", text, re.MULTILINE):
         shipped = (source.parent / base[1]).resolve().relative_to(CONFIGS.parent)
         text = text.replace(base[0], f"extends: {shipped}")
-    target.write_text(text)
+    target.write_text(text, encoding="utf-8")
     print(target)
     return 0
 

@@ -18,7 +18,9 @@ def write_summary(run: Path, summary: Mapping[str, Any]) -> None:
     """Write ``summary.md``, without unknown values, and then ``summary.json``, which marks the run as finished."""
     known = {key: value for key, value in summary.items() if value is not None}
     rows = [f"| {key.replace('_', ' ')} | {_shown(value)} |" for key, value in known.items()]
-    (run / SUMMARY_TEXT).write_text("\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""]))
+    (run / SUMMARY_TEXT).write_text(
+        "\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""]), encoding="utf-8"
+    )
     write_json(run / SUMMARY, summary)
 
 

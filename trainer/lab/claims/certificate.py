@@ -25,6 +25,7 @@ from evenkeel.trainer.run.record.files import CONFIG, EVALUATIONS, MANIFEST, MET
 
 PACKAGE = CONFIGS.parent
 ROOMS = ("trainer", "rewards")
+_FILES = ("configs", "data", "code", "results")
 SUFFIX = ".certificate.json"
 """A claim's certificate lies next to it: ``lopti_order.yaml``, ``lopti_order.certificate.json``."""
 
@@ -86,7 +87,7 @@ def read_certificate(path: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict) or not {"sha256", "answer", "results"} <= content.keys():
+        if not isinstance(content, dict) or not {"sha256", "answer", *_FILES} <= content.keys():
             raise ValueError("keys are missing")
     except (OSError, ValueError) as error:
         raise Refusal(f"{path} is not a certificate of a claim: {error}. `evenkeel claim FILE` writes one.") from error
@@ -99,7 +100,7 @@ def changes(path: Path) -> list[str]:
     folder = path.absolute().parent
     own = content.pop("sha256")
     found = [] if own == _own_hash(content) else [f"certificate: {path.name}: changed"]
-    for kind in ("configs", "data", "code", "results"):
+    for kind in _FILES:
         recorded = content[kind]
         now = _code() if kind == "code" else _hashed((folder / name for name in recorded), folder)
         for name in sorted({*recorded, *now}):

@@ -28,14 +28,14 @@ def write_report(directory: Path, output: Path | None = None) -> tuple[Report, P
     except StatisticsError as refusal:
         raise Refusal(f"The runs in {directory} cannot be compared: {refusal}") from refusal
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(html)
+    page.write_text(html, encoding="utf-8")
     picture = page.with_suffix(".svg")
     if summary:
-        picture.write_text(summary)
+        picture.write_text(summary, encoding="utf-8")
     else:
         picture.unlink(missing_ok=True)  # of an earlier report
     text = markdown_page(report, picture=picture.name if summary else "")
-    page.with_suffix(".md").write_text(text)
+    page.with_suffix(".md").write_text(text, encoding="utf-8")
     return report, page
 
 

@@ -82,8 +82,8 @@ class LocalQueue(Queue):
     def adopt(self, entry: dict[str, Any]) -> None:
         if entry.get("gpus") in self.free:
             self.free.remove(entry["gpus"])
-        elif self.free:
-            self.free.pop()
+        else:  # killed before it was recorded, or other slots than then
+            entry["gpus"] = self.free.pop() if self.free else None
 
     def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
         job = self.jobs.get(entry["label"])
@@ -91,7 +91,7 @@ class LocalQueue(Queue):
         return not waits and not directory.is_running()
 
     def release(self, entry: dict[str, Any]) -> None:
-        if len(self.free) < self.capacity:
+        if entry["gpus"] is not None:
             self.free.append(entry["gpus"])
 
     def stop(self, entry: dict[str, Any], directory: CellDirectory) -> None:

@@ -77,7 +77,7 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     record = training_record(source)
     write_json(draft / TRAINING_MANIFEST, record)
     source.config.save_resolved(draft / TRAINING_CONFIG)
-    (draft / "README.md").write_text(model_card(source, record, gap, written_dtype))
+    (draft / "README.md").write_text(model_card(source, record, gap, written_dtype), encoding="utf-8")
     draft.rename(to)
     return gap
 

@@ -140,6 +140,19 @@ def test_a_stop_that_fails_is_said_and_the_cells_are_awaited(tmp_path: Path, com
     assert "Unable to contact slurm controller)" in failed[0]
 
 
+def test_an_attempt_that_an_earlier_sweep_started_holds_a_slot(tmp_path: Path):
+    queue = LocalQueue(tmp_path, [["0", "1"], ["2", "3"]])
+    unrecorded: dict[str, Any] = {"label": "a"}
+    of_other_slots: dict[str, Any] = {"label": "b", "gpus": ["0"]}
+    one_too_many: dict[str, Any] = {"label": "c", "gpus": ["1"]}
+    for entry in (entries := [unrecorded, of_other_slots, one_too_many]):
+        queue.adopt(entry)
+    assert queue.free == []
+    for entry in entries:
+        queue.release(entry)
+    assert sorted(queue.free) == [["0", "1"], ["2", "3"]]
+
+
 @pytest.mark.slow
 def test_a_second_ctrl_c_ends_what_the_first_one_waits_for(tmp_path: Path, commands):
     said: list[str] = []
