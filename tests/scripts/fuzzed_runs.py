@@ -87,11 +87,9 @@ def base(draw: random.Random, folder: Path) -> dict[str, Any]:
         for above, key in [*_places(run["data"])]:
             if key == "generator":
                 above[key] |= {"train": 16, "test": 4}
-        run["algorithm"] |= {"prompts_per_rollout": 4, "sequences_per_update": 8}
         run["evaluation"] = {"batch_size": 4}
     run["trl"] |= SMALL
-    if "revision" not in run["algorithm"]:
-        run["algorithm"] |= {"prompts_per_rollout": 4, "sequences_per_update": 8}
+    run["algorithm"] |= {"prompts_per_rollout": 4, "sequences_per_update": 8}
     run["model"] = {"name_or_path": str(folder / "model")}
     run["output_dir"] = str(folder / "out")
     for part in ("train", "test"):
@@ -342,14 +340,8 @@ def _parts(kind: str) -> Iterator[Any]:
         yield name
         for option in inspect.signature(part).parameters.values():
             if isinstance(value := option.default, int | float):
-                yield {
-                    "name": name,
-                    option.name: not value
-                    if isinstance(value, bool)
-                    else value + 1
-                    if isinstance(value, int)
-                    else value / 2,
-                }
+                other = (not value) if isinstance(value, bool) else value / 2 if isinstance(value, float) else value + 1
+                yield {"name": name, option.name: other}
 
 
 def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
