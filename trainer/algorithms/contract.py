@@ -1,8 +1,8 @@
-"""The kinds of strategies, the signals that a strategy may name, and the traits that rules ask for.
+"""The kinds of strategies, the signals that a strategy may name, and the traits that rules read.
 
-A strategy is a function that *names* what it wants. A parameter whose name stands in `SIGNALS` for its kind is filled
-in by the trainer; every other one is an option of the user (keyword-only, with a default unless it must be given). A
-parameter without a default in front of the ``*`` that is not a signal names a column that a reward function left.
+A strategy is a function that *names* its inputs. A parameter whose name is in `SIGNALS` for its kind is passed by the
+trainer; every other one is an option of the user (keyword-only, with a default unless it is required). A positional
+parameter of an estimator, without a default, that is not a signal names a column that a reward function logs.
 
 N completions on all ranks (a group's rows are adjacent), B on this rank's forward pass, T tokens, F reward functions,
 K the most assistant turns of a completion.
@@ -87,14 +87,14 @@ REVISION_COLUMNS = {
     "repair": "(N,) share of a wrong answer's scored revisions that are right; 0 for every other completion",
     "edited": "(N, T) bool, tokens of a wrong answer that a right revision edited; all where there is none",
 }
-"""Columns that a revision leaves for estimators, name → shape and meaning."""
+"""Columns that revisions add for estimators, name → shape and meaning."""
 
 TURN_COLUMNS = ("turn_rewards", "state_keys")
 """Signals of an estimator that a reward function of the environment logs: for each row a list, one entry a turn.
 
-A turn is what the policy wrote up to a tool's answer, or up to the end: the final answer is one too. An entry of
-``turn_rewards`` is a number, ``None`` = 0; of ``state_keys`` a text, ``None`` = not known. A turn without an entry was
-paid 0, in a state that is not known. The outcome is `rewards`, in no turn's entry (see `turns.turn_returns`).
+A turn is the policy's text up to a tool's answer, or up to the end: the final answer is a turn too. An entry of
+``turn_rewards`` is a number, ``None`` = 0; of ``state_keys`` a text, ``None`` = not known. A turn without an entry has
+reward 0 and an unknown state. The outcome is in `rewards`, in no turn's entry (see `turns.turn_returns`).
 """
 
 REQUIRED: dict[str, tuple[str, ...]] = {
@@ -104,7 +104,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     UPDATE_SCHEDULE: (),
     PROMPT_SAMPLER: ("count", "num_prompts"),
 }
-"""Kind → signals without which a strategy of that kind makes no sense."""
+"""Kind → signals that a strategy of that kind must name."""
 
 # Ranges of options, checked when a strategy is built by its name
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -121,16 +121,16 @@ Strategy = TypeVar("Strategy", bound=Callable[..., Any])
 
 
 def own_copy(value: Any) -> Any:
-    """``value`` for one part alone, which may write into it: nothing that it does to it reaches anybody else.
+    """A copy of ``value`` for one strategy, which may write into it.
 
-    Signals are shared: a part that wrote into one (``mask[:, 2:] = 0``) would silently change what is trained.
+    Signals are shared: a strategy that wrote into one (``mask[:, 2:] = 0``) would silently change what is trained.
     """
     return value.clone() if isinstance(value, Tensor) else deepcopy(value)
 
 
 @contextmanager
 def naming(part: str) -> Iterator[None]:
-    """Let what is raised inside end with the part that raised it: the traceback may hold no line that names it."""
+    """Add a note that names ``part`` to an exception raised inside: the traceback may not name it."""
     try:
         yield
     except Exception as error:
@@ -140,17 +140,17 @@ def naming(part: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class UpdateSchedule:
-    """``num_passes`` passes over each rollout batch, of which pass p trains the tokens ``select(probs, mask, p)``.
+    """``num_passes`` passes over each rollout batch; pass p trains the tokens ``select(probs, mask, p)``.
 
     ``select(probs (B, T), mask (B, T), pass_index) → keep (B, T) bool``: pure, and a partition of the mask over
-    ``pass_index`` = 0 … num_passes − 1. One that draws also names ``row_keys``, (B,) int64 (see `row_draws`).
+    ``pass_index`` = 0 … num_passes − 1. If it draws it also names ``row_keys``, (B,) int64 (see `row_draws`).
     """
 
     num_passes: int
     select: Selection
 
     def kept(self, probs: Tensor, mask: Tensor, pass_index: int, row_keys: Tensor) -> Tensor:
-        """What `select` returns for copies of its own (see `own_copy`), handed ``row_keys`` if it names them."""
+        """The result of `select` for copies of the tensors (see `own_copy`), with ``row_keys`` if it names them."""
         named = {"row_keys": own_copy(row_keys)} if "row_keys" in signature(self.select).parameters else {}
         with naming(f"update schedule, in pass {pass_index + 1} of {self.num_passes}"):
             return self.select(own_copy(probs), own_copy(mask), pass_index, **named)
@@ -158,23 +158,23 @@ class UpdateSchedule:
 
 @dataclass(frozen=True)
 class Traits:
-    """What a strategy says of itself that cannot be seen by trying it; rules ask for these, never for names.
+    """Declared properties of a strategy that trying it does not show; rules read these, never names.
 
     Attributes:
         trains_dead_groups: the estimator has no baseline, or credits more than the reward, so that a group of equal
-            rewards has something to teach. Without it such a group gets exact zeros, whatever the estimator returns.
+            rewards has a gradient. Without it such a group gets exact zeros, whatever the estimator returns.
         needs_whole_groups: a group must stay in one optimizer ``step``, or in one ``forward`` pass.
-        cancels_shared_tokens: claims that the contributions of tokens which a group shares cancel in every step, as
-            long as nothing is clipped; settings that would break that are refused. True: at each position that the
-            group shares. ``"classes"``: summed over all places of a token id, and not at each position.
+        cancels_shared_tokens: the contributions of tokens that a group shares cancel in every step, as long as nothing
+            is clipped; settings that would break that are refused. True: at each position that the group shares.
+            ``"classes"``: summed over all places of a token id, and not at each position.
         needs_equal_sequence_weights: holds only where the loss weighs all responses of a group alike.
         needs_sequence_advantages: a coefficient for estimators that give all tokens of a response one advantage.
         depends_on_the_cut: a token weight that changes with the other rows of the micro-batch. Found by trying it where
             the tiny example shows it.
         depends_on_other_groups: an estimator whose advantages of a group change with the rows of other groups: a mean
-            or std over the batch. One that does without saying so is refused: it has the axes of groups confused.
-        draws_at_random: what it returns is another thing each time, from torch's random stream, of which each process
-            has its own. Not for schedules and samplers, which must say the same thing twice.
+            or std over the batch. Without this trait it is refused, as one that has confused the axes of groups.
+        draws_at_random: its result differs each time, from torch's random stream, which differs between processes.
+            Not for schedules and samplers, whose results must repeat.
     """
 
     trains_dead_groups: bool = False
@@ -199,7 +199,7 @@ def traits(**declared: Any) -> Callable[[Strategy], Strategy]:
 
 
 def traits_of(strategy: Callable[..., Any]) -> Traits:
-    """What ``strategy`` (a function, class or instance) declared; the defaults where it declared nothing."""
+    """The traits that ``strategy`` (a function, class or instance) declared; the defaults if it declared none."""
     while isinstance(strategy, partial):
         strategy = strategy.func
     declared = getattr(strategy, "traits", None)

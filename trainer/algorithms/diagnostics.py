@@ -1,7 +1,6 @@
-"""Pure functions of what is measured. Shapes as in `advantages`; advantages of unscored responses are 0.
+"""Metrics as pure functions. Shapes as in `advantages`; advantages of unscored responses are 0.
 
-None waits for the device. A NaN says that the batch holds nothing to measure (no live
-group, no shared prefix): loggers leave it out.
+None waits for the device. NaN = the batch has nothing to measure (no live group, no shared prefix): it is not logged.
 """
 
 from itertools import pairwise
@@ -14,10 +13,10 @@ from torch import Tensor
 def shared_prefix_lengths(
     completion_ids: Int[Tensor, "N T"], mask: Int[Tensor, "N T"], group_size: int
 ) -> Int[Tensor, "N"]:
-    """How many tokens the responses of the row's group begin with alike, up to the last that the loss counts in all.
+    """Length of the prefix that the responses of the row's group share, up to its last token that the loss counts.
 
-    What a tool inserted into all of them at the same place is among these; a token that the loss counts in some alone
-    ends them.
+    Tokens that a tool inserted into all of them at the same place are in it; a token that the loss counts in only some
+    of them ends it.
     """
     ids, counted = completion_ids.unflatten(0, (-1, group_size)), mask.unflatten(0, (-1, group_size)).bool()
     alike = ((ids == ids[:, :1]) & (counted == counted[:, :1])).all(1).cumprod(1)
@@ -26,9 +25,9 @@ def shared_prefix_lengths(
 
 
 def probability_bins(probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"]) -> Bool[Tensor, "B T bins"]:
-    """Which quarter of [0, 1] each token that counts is in; a quarter holds its lower edge.
+    """Membership of each counted token in the quarters of [0, 1]; a quarter includes its lower edge.
 
-    No index is made of it: a device would have to be waited for to count it.
+    Not an index: counting indices would wait for the device.
     """
     counted = mask.bool()
     reached = [counted, *(counted & (probs >= edge) for edge in (0.25, 0.5, 0.75)), torch.zeros_like(counted)]
@@ -51,9 +50,9 @@ def gradient_shares(
     """Size of the update by the probability of its tokens: ``Σ |A_t| (1 − π_t)`` over the tokens of each bin.
 
     The gradient of ``log π_t`` with respect to the logits has a norm between ``1 − π_t`` and ``√2 (1 − π_t)`` (after
-    arXiv 2505.12929), so the bins' shares of their sum say which tokens the update listens to: rare ones, where nothing
-    weighs against it. ``advantages`` are those the loss sees, token weights included. Bins as in `token_prob_counts`;
-    not divided by their sum, so that the sums of several ranks can be added.
+    arXiv 2505.12929), so the bins' shares of their sum show which tokens dominate the update: rare ones, unless weights
+    prevent it. ``advantages`` are the loss's, token weights included. Bins as in `token_prob_counts`; not divided by
+    their sum, so that the sums of several ranks can be added.
     """
     sizes = advantages.abs() * (1 - probs)
     return torch.where(probability_bins(probs, mask), sizes.unsqueeze(-1), 0.0).sum((0, 1))

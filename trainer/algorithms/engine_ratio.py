@@ -1,4 +1,4 @@
-"""How much more probable the trainer's policy makes what an engine wrote: TRL's correction of vLLM's samples."""
+"""The importance ratio of the trainer's policy to the engine's: TRL's correction of vLLM's samples."""
 
 import math
 from typing import Literal

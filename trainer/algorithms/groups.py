@@ -16,7 +16,7 @@ def dead_groups(rewards: Float[Tensor, "N"], group_size: int) -> Bool[Tensor, "N
     """Rows of groups that hold nothing to learn: ``max − min ≤ 1e-6·max(|max|, |min|)`` over the scored rewards.
 
     Relative, because weights .3 and .5 with scores (.5, 2) and (3, .5) reach the same total one ulp apart, and an
-    estimator that divides by the spread makes ±1.5 of that ulp. A group without any verdict is dead too.
+    estimator that divides by the spread turns that ulp into ±1.5. A group without a scored row is dead too.
     """
     grouped = rewards.view(-1, group_size)
     highest = grouped.nan_to_num(nan=-torch.inf).amax(1)
@@ -47,7 +47,7 @@ def group_scale(rewards: Tensor, group_size: int) -> Tensor:
 
 
 def group_count(rows: Tensor, group_size: int) -> Tensor:
-    """How many rows of the row's group are True."""
+    """Number of rows of the row's group that are True."""
     return rows.view(-1, group_size).sum(1).repeat_interleave(group_size)
 
 

@@ -1,7 +1,7 @@
-"""Samples whose noise is a function of a key, not of a stream: common random numbers for policies that are compared.
+"""Sampling with noise from keys instead of a random stream: common random numbers for policies that are compared.
 
-Two policies that draw with the same keys differ only where their probabilities do, and what one of them draws does not
-depend on how many rows, processes or tokens came before. R rows, V words.
+Two policies that draw with the same keys differ only where their probabilities do, and a draw does not depend on how
+many rows, processes or tokens came before. R rows, V words.
 """
 
 import hashlib
@@ -22,8 +22,8 @@ _LARGEST = 1 - 2**-24  # the float32 below 1
 def row_key(seed: int, batch: int, prompt_ids: Sequence[int], sample: int) -> int:
     """A signed number of 64 bits for one completion: which run, rollout batch, prompt and sample of it (BLAKE2b).
 
-    The prompt is known by its tokens, so that neither its place in a batch nor padding has a part in it. ``batch`` and
-    ``sample`` may be any 64-bit integers.
+    The prompt enters by its tokens, so that neither its place in a batch nor padding matters. ``batch`` and ``sample``
+    may be any 64-bit integers.
     """
     written = array("q", [seed, batch, sample, *prompt_ids]).tobytes()
     return int.from_bytes(hashlib.blake2b(written, digest_size=8).digest(), "little", signed=True)
@@ -34,8 +34,8 @@ def keyed_exponentials(
 ) -> Float[Tensor, "R V"]:
     """Exp(1) noise for every word at one position of each row, float32 on the keys' device.
 
-    Of 40 random bits (`keyed_bits`) u ∈ (0, 1) is made, and ``−log(1 − u)``, which is fine-grained where the smallest
-    of many lies. Cut off above at 16.6 (probability 6e-8).
+    ``−log(1 − u)``, with u ∈ (0, 1) from 40 random bits (`keyed_bits`): fine-grained near 0, where the smallest of many
+    draws is. Cut off above at 16.6 (probability 6e-8).
 
     Args:
         keys: int64, one for each row (`row_key`).
@@ -82,7 +82,7 @@ def _mixed(state: Tensor) -> Tensor:
 
 
 def _shifted(state: Tensor, bits: int) -> Tensor:
-    """To the right, zeros coming in from the left; torch's own shift repeats the sign."""
+    """Logical shift to the right; torch's own shift repeats the sign."""
     return (state >> bits) & ((1 << (64 - bits)) - 1)
 
 

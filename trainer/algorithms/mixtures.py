@@ -1,4 +1,4 @@
-"""Estimators added up: ``advantage: {name: mix, of: {grpo: 0.5, maxrl: 0.5}}``."""
+"""Weighted sums of estimators: ``advantage: {name: mix, of: {grpo: 0.5, maxrl: 0.5}}``."""
 
 import math
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from evenkeel.trainer.algorithms.results import checked_advantages
 
 MIX = "mix"
 _OF_THE_RESULT = ("group_size", "mask", "rewards")
-"""Signals that are needed to check what each part returns."""
+"""Signals that are needed to check each part's result."""
 
 
 class Mixture:
-    """``A = Σ_k w_k A_k`` over ``parts`` and their ``weights``; of the estimators that credit tokens on, (N, T)."""
+    """``A = Σ_k w_k A_k`` over ``parts`` and their ``weights``; (N, T) if any part credits tokens, else (N,)."""
 
     def __init__(self, parts: list[Strategy], weights: list[float]) -> None:
         self.parts, self.weights = parts, weights
@@ -32,14 +32,14 @@ class Mixture:
 
 
 class StatefulMixture(Mixture):
-    """One of which a part remembers something."""
+    """A mixture with a part that has a state."""
 
     def state_dict(self) -> dict[int, Any]:
-        """Place of a part that has a state → its state."""
+        """Index of a part that has a state → its state."""
         return {place: part.function.state_dict() for place, part in enumerate(self.parts) if part.has_state}  # type: ignore[attr-defined]
 
     def load_state_dict(self, state: Mapping[int, Any]) -> None:
-        """Take up what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         for place, own in state.items():
             self.parts[place].function.load_state_dict(own)  # type: ignore[attr-defined]
 
@@ -86,7 +86,7 @@ def find_estimator(spec: Any) -> Strategy:
 
 
 def _together(traits: list[Traits]) -> Traits:
-    """Of a sum of estimators."""
+    """The traits of a sum of estimators with these ``traits``."""
     cancels = [each.cancels_shared_tokens for each in traits]
     return Traits(
         trains_dead_groups=any(each.trains_dead_groups for each in traits),

@@ -1,4 +1,4 @@
-"""Strategies by name. The tables are collected from the files: a public function of a family's file *is* built in."""
+"""Strategies by name, collected from the files: each public function or class of a family's file is one."""
 
 import inspect
 import pkgutil
@@ -35,12 +35,12 @@ _PACKAGES = {
 
 @dataclass(frozen=True)
 class Strategy:
-    """A function of one kind with its options bound; call it with the signals.
+    """A function of one kind with its options; call it with the signals.
 
     Attributes:
-        signals: names of the contract that it asks for.
-        columns: names of columns that a reward function must leave for it.
-        traits: what it declares of itself.
+        signals: names of the signals in its signature.
+        columns: names of columns that a reward function must log for it.
+        traits: declared, see `Traits`.
         token_level: an estimator that returned (N, T) on the tiny example.
     """
 
@@ -54,9 +54,9 @@ class Strategy:
     token_level: bool = False
 
     def __call__(self, signals: Mapping[str, Any]) -> Any:
-        """The result for copies of its own (see `own_copy`) of the ``signals`` that it names; no others are looked up.
+        """The result for copies (see `own_copy`) of the ``signals`` that it names; no others are looked up.
 
-        In one order on all ranks: to look a signal up may be a collective.
+        Signals are looked up in the same order on all ranks: a lookup may be a collective.
         """
         names = (*sorted(self.signals), *self.columns)
         options = {k: own_copy(v) if isinstance(v, list | dict) else v for k, v in self.options.items()}
@@ -66,7 +66,7 @@ class Strategy:
 
     @property
     def has_state(self) -> bool:
-        """Whether it must be saved with a checkpoint."""
+        """Whether it has a state, which a checkpoint must hold."""
         return hasattr(self.function, "state_dict")
 
 
@@ -146,7 +146,7 @@ def _instance(kind: str, label: str, target: Callable[..., Any], options: Mappin
 
 
 def _is_column(kind: str, found: Found, parameter: inspect.Parameter) -> bool:
-    """Whether ``parameter`` names a column of a reward function's."""
+    """Whether ``parameter``, not a signal, names a column that a reward function logs."""
     positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is parameter.empty
     return kind == ADVANTAGE and positional and parameter.name not in found.options
 

@@ -1,4 +1,4 @@
-"""What strategies return is checked on every batch: one NaN or negative weight can ruin a run without a word."""
+"""Checks of strategies' results, on every batch: one NaN or negative weight can silently ruin a run."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,7 +11,7 @@ from evenkeel.trainer.algorithms.groups import dead_groups
 from evenkeel.trainer.algorithms.registry import Strategy
 
 Suspect = Callable[[Tensor, Callable[[], PartError]], None]
-"""Takes where a result is bad, bool of any shape, and makes of it the error to raise, now or when it is convenient."""
+"""Called with the places where a result is bad, bool of any shape, and the error to raise if any is, now or later."""
 
 
 def raised_at_once(bad: Tensor, error: Callable[[], PartError]) -> None:
@@ -23,16 +23,16 @@ def raised_at_once(bad: Tensor, error: Callable[[], PartError]) -> None:
 def checked_advantages(
     strategy: Strategy, result: object, rewards: Tensor, group_size: int, num_tokens: int, where: str
 ) -> Tensor:
-    """``result`` of an estimator, (N,) or (N, T), with exact zeros in groups that have nothing to teach.
+    """``result`` of an estimator, (N,) or (N, T), with exact zeros in dead groups.
 
     Zeros, because the float noise of such a group, divided by its std under a fresh Adam, moves weights by a full
-    learning rate; an estimator with the trait ``trains_dead_groups`` is left as it is.
+    learning rate; results of an estimator with the trait ``trains_dead_groups`` are not changed.
 
     Args:
         where: for the message, e.g. ``at optimizer step 12``.
 
     Raises:
-        PartError: no tensor of that shape, a scored row that is NaN or infinite, or an unscored row that is not NaN.
+        PartError: not a tensor of that shape, a scored row that is NaN or infinite, or an unscored row that is not NaN.
     """
     result = _shaped(strategy, result, [(len(rewards),), (len(rewards), num_tokens)], where)
     unscored, expand = rewards.isnan(), (slice(None), *[None] * (result.dim() - 1))
@@ -53,12 +53,12 @@ def checked_advantages(
 def checked_factors(
     strategy: Strategy, result: object, mask: Tensor, where: str, suspect: Suspect = raised_at_once
 ) -> Tensor:
-    """``result`` of a token weight or coefficient, (B, T): finite wherever ``mask`` counts, and 0 elsewhere.
+    """``result`` of a token weight or coefficient, (B, T): finite wherever ``mask`` counts, and set to 0 elsewhere.
 
-    A weight is not negative: signs are an estimator's. A coefficient may be (B, 1).
+    A weight is not negative: an estimator decides signs. A coefficient may be (B, 1).
 
     Raises:
-        PartError: no tensor of such a shape, or, by ``suspect``, another value.
+        PartError: not a tensor of such a shape; by ``suspect``, a value that is not allowed.
     """
     is_weight = strategy.kind == TOKEN_WEIGHT
     shapes = [tuple(mask.shape)] if is_weight else [tuple(mask.shape), (len(mask), 1)]
@@ -79,7 +79,7 @@ def checked_prompts(strategy: Strategy, result: object, count: int, num_prompts:
     """``result`` of a prompt sampler: ``count`` different positions in the training data.
 
     Raises:
-        PartError: other things than that.
+        PartError: anything else.
     """
     prompts = [prompt for prompt in result if type(prompt) is int] if isinstance(result, list) else []
     if len({prompt for prompt in prompts if 0 <= prompt < num_prompts}) != count or result != prompts:
@@ -91,12 +91,12 @@ def checked_prompts(strategy: Strategy, result: object, count: int, num_prompts:
 
 
 def max_rounds(sampler: Strategy) -> int:
-    """How often a prompt sampler lets a rollout batch be generated until it is full of groups with a gradient."""
+    """Largest number of generations with which a prompt sampler fills a rollout batch with groups with a gradient."""
     return int(getattr(sampler.function, "max_rounds", 1))
 
 
 def _shaped(strategy: Strategy, result: object, shapes: Sequence[tuple[int, ...]], where: str) -> Tensor:
-    """``result`` as a constant of the update, of one of the ``shapes``."""
+    """``result``, detached, if it is a tensor of one of the ``shapes``."""
     if isinstance(result, Tensor) and tuple(result.shape) in shapes:
         return result.detach()
     found = tuple(result.shape) if isinstance(result, Tensor) else type(result).__name__

@@ -1,7 +1,7 @@
-"""What a revision is made of: which answers it compares, which tokens its repairs edited, and what they are worth.
+"""Revisions of wrong answers: the answers compared, the tokens that a repair edited, and scores of repairs.
 
-A wrong answer y is shown to the policy beside a sibling reference y_ref and written again as ŷ; see `ibpo` for what the
-outcome is used for, and trainer/step/other_prompts.py for the generation.
+The policy is shown a wrong answer y and a sibling reference y_ref, and writes a revision ŷ. `ibpo` uses the outcome;
+trainer/step/other_prompts.py generates revisions.
 """
 
 import re
@@ -71,7 +71,7 @@ def references(
     Args:
         correct: 1 right, 0 wrong, NaN unscored; a group's rows are adjacent.
         count: K − 1, between 1 and ``group_size − 1``.
-        seed: the same seed draws the same references, on whatever rank or device.
+        seed: the same seed draws the same references on any rank or device.
         need_correct: ours. Wrong answers of a group without a right one are left alone.
 
     Source: arXiv 2605.16302: K − 1 references of the group, correct ones preferred. K is not published; at K = 1, no
@@ -99,8 +99,8 @@ def references(
 def edit_mask(completion: Sequence[int], revision: Sequence[int]) -> Bool[Tensor, "T"]:
     """``m_t = 1[t ∉ U]``, U the tokens of ``completion`` that a Levenshtein alignment with ``revision`` keeps.
 
-    True on replaced and deleted tokens; all False for the same sequences, and where the revision only inserts: U is
-    about the tokens of the completion, and such a one has no wrong token.
+    True on replaced and deleted tokens; all False for equal sequences, and where the revision only inserts, since then
+    no token of the completion is wrong.
 
     The alignment is rapidfuzz's, bit-parallel: O(T·R/64) steps.
 
@@ -116,10 +116,10 @@ def edit_mask(completion: Sequence[int], revision: Sequence[int]) -> Bool[Tensor
 def credited_tokens(
     completion: Sequence[int], repairs: Sequence[Sequence[int]], credit: Credit = "fewest_edits"
 ) -> Bool[Tensor, "T"]:
-    """Where a wrong answer is credited, given its successful revisions; everywhere if there are none.
+    """The tokens of a wrong answer to credit, given its successful revisions; all if there are none.
 
     Ours, as no source says which of several repairs counts: ``fewest_edits`` takes the one nearest to the completion,
-    the first of equals (IOP's argmax of ``r − λ_edit·edit`` among right ones); ``any_edit`` what any of them edited.
+    the first of equals (IOP's argmax of ``r − λ_edit·edit`` among right ones); ``any_edit`` the edits of all of them.
     """
     if not repairs:
         return torch.ones(len(completion), dtype=torch.bool)
@@ -131,8 +131,7 @@ def credited_tokens(
 def repair_scores(repaired: Float[Tensor, "N revisions"]) -> Float[Tensor, "N"]:
     """``φ_i = mean_k 1[r(ŷ_{i,k}) = 1]`` over the scored revisions of each row; 0 where there are none.
 
-    ``repaired`` is 1 where the revision is right, 0 where it is wrong, NaN where there is none or it was not
-    scored.
+    ``repaired`` is 1 where the revision is right, 0 where it is wrong, NaN where it is missing or not scored.
 
     Ours: the paper (arXiv 2605.16302) says only that φ is 0 for right answers and in [0, 1] for wrong ones.
     """

@@ -1,5 +1,5 @@
-"""The weight of a whole trajectory: what the configured loss gives it, its importance ratio, and transforms of a
-group's weights after which tokens that the group shares cancel.
+"""Weights of trajectories: in the configured loss, by importance ratio, and transforms of a group's weights after which
+tokens that the group shares cancel.
 """
 
 from typing import Literal
@@ -19,7 +19,7 @@ ONE_DENOMINATOR = frozenset({"dapo", "dr_grpo", "cispo", "luspo"})
 def loss_sequence_weights(
     loss_type: str, lengths: Int[Tensor, "N"], sequence_ratio: Float[Tensor, "N"] | None = None
 ) -> Float[Tensor, "N"]:
-    """What a TRL loss multiplies every token of response i by, up to a constant: ``k_i`` (N,) ≥ 0.
+    """The weight ``k_i`` (N,) ≥ 0 of every token of response i in a TRL loss, up to a constant factor.
 
     ``1/L_i`` for the losses that average per sequence (grpo, sapo), 1 for those with one denominator (dapo, dr_grpo,
     cispo, luspo); times ``sequence_ratio`` where a sequence-level importance ratio is known when the batch is sampled

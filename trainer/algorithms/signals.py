@@ -1,5 +1,5 @@
-"""What a strategy may name, assembled: a new signal is one entry in `trainer.algorithms.contract.SIGNALS`, and a source
-where the trainer and the tiny example of `trial` make their signals.
+"""Assembles the signals that a strategy may name. A new signal is an entry in `trainer.algorithms.contract.SIGNALS` and
+a source where the trainer and the tiny example of `trial` make their signals.
 
 N completions on all ranks, B on this rank's forward pass, T tokens, F reward functions.
 """
@@ -14,7 +14,7 @@ from evenkeel.trainer.algorithms.turns import turn_numbers
 
 
 class Signals(Mapping[str, Any]):
-    """Name → value; a callable given as a source is called at the first look-up, and its value kept."""
+    """Name → value; a source that is callable is called at the first lookup, and its value kept."""
 
     def __init__(self, **sources: Any) -> None:
         self._sources = sources
@@ -27,7 +27,7 @@ class Signals(Mapping[str, Any]):
         return self._values[name]
 
     def add(self, **sources: Any) -> None:
-        """More signals, or others in place of those that were given."""
+        """Add sources, or replace some; a value that was looked up before stays."""
         self._sources |= sources
 
     def __iter__(self) -> Iterator[str]:
@@ -44,9 +44,9 @@ def weighted_sum(rewards_per_function: Tensor, reward_weights: Tensor) -> Tensor
 
 
 def estimator_signals(*, rewards_per_function: Tensor, reward_weights: Tensor, mask: Tensor, **sources: Any) -> Signals:
-    """What an advantage estimator may name (`SIGNALS`): what follows from the three tensors, and ``sources``.
+    """The signals of an advantage estimator (`SIGNALS`): those that follow from the three tensors, and ``sources``.
 
-    Each source is a value or a callable that computes it when a strategy asks; columns of reward functions too.
+    Each source, also a column of a reward function, is a value or a callable that computes it at the first lookup.
     """
     return Signals(
         rewards=lambda: weighted_sum(rewards_per_function, reward_weights),
@@ -60,7 +60,7 @@ def estimator_signals(*, rewards_per_function: Tensor, reward_weights: Tensor, m
 
 
 def token_signals(*, logps: Any, old_logps: Any, advantages: Tensor, mask: Tensor, **sources: Any) -> Signals:
-    """What a token weight or a coefficient may name (`SIGNALS`); ``advantages`` (B,) or (B, T)."""
+    """The signals of a token weight or a coefficient (`SIGNALS`); ``advantages`` (B,) or (B, T)."""
     return Signals(
         logps=logps,
         old_logps=old_logps,

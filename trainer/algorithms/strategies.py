@@ -24,22 +24,22 @@ from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedu
 
 KeepGroups = Literal["step", "forward", "off"]
 TAUGHT = {"teacher_logps": {"template"}, "teacher_contrast": {"sibling_template", "wrong_siblings"}}
-"""Signal → the options of `TeacherOptions` that say how it is scored."""
+"""Signal of a teacher → the options of `TeacherOptions` that it depends on."""
 _RANKS: tuple[KeepGroups, ...] = ("off", "step", "forward")
 
 
 @dataclass(frozen=True)
 class Strategies:
-    """The strategies of a run, and the schedule that one of them makes.
+    """The strategies of a run, and the schedule that the update schedule returned.
 
     Attributes:
         advantage: ``None`` = TRL's own advantages stay.
         token_weight: ``None`` = every token weighs 1.
         coefficient: ``None`` = the configured loss as TRL computes it.
-        keep_groups: whether a group stays in one optimizer ``step``, in one ``forward`` pass, or neither (``off``).
+        keep_groups: a group stays in one optimizer ``step``, in one ``forward`` pass, or neither (``off``).
         revision: how wrong answers are generated again; ``None`` = they are not.
         prompt_sampler: ``None`` = TRL's own sampler chooses the prompts.
-        teacher: how completions are scored once more for `TAUGHT`; ``None`` = nothing names one of them.
+        teacher: prompts of the passes for `TAUGHT`; ``None`` = no strategy names one of these signals.
     """
 
     advantage: Strategy | None
@@ -54,7 +54,7 @@ class Strategies:
 
     @property
     def all(self) -> list[Strategy]:
-        """Those that there are."""
+        """All strategies that are not ``None``."""
         return [part for part in self._by_kind.values() if part is not None]
 
     @property
@@ -69,7 +69,7 @@ class Strategies:
 
     @property
     def are_trls_own(self) -> bool:
-        """Whether TRL alone would train the same: its evaluation loss then means something."""
+        """Whether TRL alone would train the same, so that its evaluation loss is of use."""
         replaced = (self.token_weight, self.coefficient)
         own = self.advantage is None or self.advantage.function is grpo
         return own and all(part is None for part in replaced) and self.schedule.num_passes == 1
@@ -80,12 +80,12 @@ class Strategies:
 
     @property
     def taught(self) -> list[str]:
-        """The signals that a teacher scores."""
+        """The signals of a teacher that strategies name."""
         return [signal for signal in TAUGHT if self.ask_for(signal)]
 
     @property
     def names(self) -> dict[str, str | None]:
-        """Kind → name of the strategy, as summaries write it."""
+        """Kind → name of the strategy, for summaries."""
         return {kind: part.name if part else None for kind, part in self._by_kind.items()}
 
 

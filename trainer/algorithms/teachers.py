@@ -1,4 +1,4 @@
-"""The privileged prompts of a teacher: the policy itself, shown the gold answer or siblings' responses."""
+"""Prompts of a teacher: the policy itself, shown the gold answer or siblings' responses."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ A solution of this problem:
 {reference}
 
 Make sure that you understand each step of it. Then solve the problem in your own words, step by step."""
-"""It says of right and wrong solutions the same, so that what it does to style cancels in their difference."""
+"""The same text for right and wrong solutions, so that its effect on style cancels in their difference."""
 
 
 def _shows_both(template: str) -> str:
@@ -57,14 +57,14 @@ class TeacherOptions(BaseModel):
 def contrasted_siblings(
     correct: Float[Tensor, "N"], group_size: int, wrong: int, seed: int
 ) -> Int[Tensor, "N siblings"]:
-    """Rows of the siblings behind whose responses each row is scored: one right, then up to ``wrong`` wrong ones.
+    """For each row the rows of siblings that a teacher's prompts show: one right, then up to ``wrong`` wrong ones.
 
-    Drawn from the row's group without the row itself; −1 = none. A row without a right or without a wrong sibling has
-    none at all.
+    Drawn from the row's group without the row itself; −1 = none. A row without a right or without a wrong sibling gets
+    only −1.
 
     Args:
         correct: 1 right, 0 wrong, NaN unscored; a group's rows are adjacent.
-        seed: the same seed draws the same siblings, on whatever rank or device.
+        seed: the same seed draws the same siblings on any rank or device.
     """
     verdicts = correct.cpu().view(-1, group_size)
     drawn = torch.rand(len(verdicts), group_size, group_size, generator=torch.Generator().manual_seed(seed))
@@ -83,8 +83,8 @@ def contrast(logps: Float[Tensor, "siblings B T"], siblings: Int[Tensor, "B sibl
     """``log π_T(y_t | right) − log (1/K) Σ_k π_T(y_t | wrong k)``; 0 in rows without siblings.
 
     Args:
-        logps: of the same tokens behind each sibling; any number where there is none.
-        siblings: as `contrasted_siblings` has them.
+        logps: of the same tokens after each sibling's response; any number where there is no sibling.
+        siblings: rows from `contrasted_siblings`.
 
     Source: RLCSD (arXiv 2606.11709, Eq. 7).
     """

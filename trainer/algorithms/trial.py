@@ -1,6 +1,6 @@
-"""Each strategy is tried on a tiny example when it is built: what breaks its contract is refused.
+"""Tries each strategy on a tiny example when it is built, and refuses one that breaks its contract.
 
-One that names ``step`` or ``max_steps`` is tried at the first step of a run, one in the middle and the last.
+A strategy that names ``step`` or ``max_steps`` is tried at the first step of a run, one in the middle and the last.
 """
 
 import io
@@ -24,7 +24,7 @@ from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
 GROUP_SIZE, NUM_TOKENS = 4, 6
 WHERE = "on a tiny example"
 STEPS, MAX_STEPS = (0, 500, 999), 1000
-"""The optimizer steps at which a strategy that asks for them is tried, and how many its run has."""
+"""Optimizer steps at which a strategy that names the step is tried, and the length of that run."""
 
 
 def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
@@ -77,15 +77,15 @@ def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
 
 
 def tried(strategy: Strategy) -> Strategy:
-    """``strategy`` once it has kept its contract on the tiny example; what was seen there is noted in its traits.
+    """``strategy``, tried on the tiny example, with ``token_level`` and the trait ``depends_on_the_cut`` as seen there.
 
     Raises:
-        PartError: it fails there, what it returns breaks the contract, the same signals do not give the same result,
-            or an estimator's advantages change with another group's rows and no trait says so.
+        PartError: it fails, its result breaks the contract, the same signals do not give the same result,
+            or an estimator's advantages change with another group's rows without the trait for that.
     """
     token_level, cut = strategy.token_level, strategy.traits.depends_on_the_cut
     for signals in _examples(strategy):
-        part = _untouched(strategy)  # what it learns in the trial is forgotten
+        part = _untouched(strategy)  # a copy, whose state after the trial is dropped
         result = _checked(part, signals)
         _check_repeats(strategy, part, result, partial(_checked, signals=signals))
         if strategy.kind == ADVANTAGE:
@@ -101,7 +101,7 @@ def tried(strategy: Strategy) -> Strategy:
 
 
 def separable(strategy: Strategy, rows: int) -> bool:
-    """Whether a strategy gives to each ``rows`` rows (1, or a whole group) alone the same."""
+    """Whether a strategy's results for each ``rows`` rows (1, or a whole group) alone are those for all rows."""
     return all(_same_in_parts(strategy, signals, rows) for signals in _examples(strategy))
 
 
@@ -125,7 +125,7 @@ def tried_schedule(strategy: Strategy) -> UpdateSchedule:
     """The schedule that ``strategy`` makes of its options, once its passes have partitioned the tiny example.
 
     Raises:
-        PartError: it makes no schedule, fails on the example, or trains a token twice, never, or though it is masked.
+        PartError: it fails on the example, or trains a token twice, never, or although it is masked.
     """
     signals, name = tiny_example(), f"{strategy.kind} {strategy.name!r}"
     probs, mask, keys = (signals[name] for name in ("probs", "mask", "row_keys"))
@@ -155,7 +155,7 @@ def tried_sampler(strategy: Strategy) -> Strategy:
             f"{strategy.kind} {strategy.name!r} is a function: a resumed run would begin its walk again. Write a class "
             "with __call__(self, count, num_prompts, seed), state_dict and load_state_dict."
         )
-    undeclared = replace(strategy, traits=Traits())  # all processes must choose alike, whatever it says of itself
+    undeclared = replace(strategy, traits=Traits())  # no trait may excuse it: all processes must choose alike
 
     def chosen(part: Strategy) -> list[list[int]]:
         prompts = []
@@ -172,12 +172,12 @@ def tried_sampler(strategy: Strategy) -> Strategy:
 
 
 def _untouched(strategy: Strategy) -> Strategy:
-    """The same with a state of its own, that of ``strategy``."""
+    """A copy of ``strategy`` that does not share its state."""
     return replace(strategy, function=deepcopy(strategy.function))
 
 
 def _examples(strategy: Strategy) -> Iterator[dict[str, Any]]:
-    """The tiny example at every step at which ``strategy`` may do something else, with a column for each it names."""
+    """The tiny example at each step at which ``strategy`` is tried, with a column of 0 for each that it names."""
     for step in STEPS if strategy.signals & {"step", "max_steps"} else STEPS[:1]:
         signals = tiny_example(step)
         yield dict.fromkeys(strategy.columns, torch.zeros(len(signals["rewards"]))) | signals
@@ -189,7 +189,7 @@ def _called(strategy: Strategy, signals: dict[str, Any]) -> Any:
 
 
 def _checked(strategy: Strategy, signals: dict[str, Any]) -> Tensor:
-    """The result for ``signals``, which keeps the contract of its kind."""
+    """The result for ``signals``, checked against the contract of its kind."""
     result, where = _called(strategy, signals), f"{WHERE} at step {signals['step']} of {MAX_STEPS}"
     if strategy.kind == ADVANTAGE:
         return checked_advantages(strategy, result, signals["rewards"], GROUP_SIZE, NUM_TOKENS, where)
@@ -198,7 +198,7 @@ def _checked(strategy: Strategy, signals: dict[str, Any]) -> Tensor:
 
 @contextmanager
 def _failures_named(strategy: Strategy) -> Iterator[None]:
-    """Let what is raised inside be a `PartError` that names the part."""
+    """Turn exceptions raised inside into a `PartError` that names the strategy."""
     try:
         yield
     except PartError:
@@ -215,9 +215,9 @@ _REPEAT = (
 
 
 def _check_repeats(strategy: Strategy, used: Strategy, first: Any, call: Callable[[Strategy], Any]) -> None:
-    """Refuse a part whose result depends on more than its signals and the state that a checkpoint keeps.
+    """Refuse a strategy whose result depends on more than its signals and the state that a checkpoint keeps.
 
-    ``first`` is what ``call`` gave of ``used``, an untouched one until then.
+    ``first`` is the result of ``call`` for ``used``, the first one for that copy.
     """
     resumed = _restored(strategy, used) if strategy.has_state else used
     if strategy.traits.draws_at_random:
@@ -233,7 +233,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _restored(strategy: Strategy, used: Strategy) -> Strategy:
-    """``strategy`` with the state of ``used``, by way of a file, as when a run is resumed."""
+    """``strategy`` with the state of ``used``, saved and loaded as in a resumed run."""
     restored, buffer = _untouched(strategy), io.BytesIO()
     with _failures_named(strategy):
         torch.save(used.function.state_dict(), buffer)  # type: ignore[attr-defined]

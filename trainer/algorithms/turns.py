@@ -1,4 +1,4 @@
-"""Turns of a response, what the policy wrote between two insertions of a tool: their signals, and what they return.
+"""Turns of a response (the policy's text between two insertions of a tool): their signals and returns.
 
 N completions, T tokens, K turns.
 """
@@ -25,18 +25,18 @@ def turn_numbers(mask: Int[Tensor, "N T"]) -> Int[Tensor, "N T"]:
 
 
 def turn_column(name: str, lists: Sequence[Any], mask: Int[Tensor, "N T"]) -> Tensor:
-    """What was logged of each row's turns as the signal ``name``, ``turn_rewards`` or ``state_keys``, (N, K).
+    """The signal ``name``, ``turn_rewards`` or ``state_keys``, (N, K), from the ``lists`` logged for the rows.
 
-    Turns without an entry, or with ``None``, were paid 0, in a state that is not known (−1); so were all of a row whose
-    list is ``None``. A list may have one entry more than the row has turns: that of an answer that was cut to nothing,
-    whose pay goes to the turn before it. A row that the loss leaves out has no turns.
+    Turns without an entry, or with ``None``, have reward 0 and an unknown state (−1), as have all turns of a row whose
+    list is ``None``. A list may have one entry more than the row has turns, of an answer that was truncated to nothing;
+    its reward goes to the turn before. A row that the loss leaves out has no turns.
 
     Raises:
         ValueError: a row has no list, an entry of another kind, or more entries than that.
     """
     paid = name == "turn_rewards"
 
-    def number(entry: Any) -> float | int:  # of a text the same in every process, and no other text's
+    def number(entry: Any) -> float | int:  # a text's key is the same in every process
         if paid:
             return float(entry or 0.0)
         return -1 if entry is None else int.from_bytes(blake2b(entry.encode(), digest_size=8).digest()) >> 1
@@ -66,7 +66,7 @@ def last_turns(turn_rewards: Float[Tensor, "N K"]) -> Int[Tensor, "N"]:
 
 
 def turn_returns(rewards: Float[Tensor, "N"], turn_rewards: Float[Tensor, "N K"], gamma: float) -> Float[Tensor, "N K"]:
-    """``R_{i,k} = Σ_{l ≥ k} γ^{l−k} r_{i,l}``, the outcome ``rewards`` added to what the last turn was paid.
+    """``R_{i,k} = Σ_{l ≥ k} γ^{l−k} r_{i,l}``, with the outcome ``rewards`` added to the last turn's reward.
 
     NaN after a row's last turn, and in all of an unscored row.
     """
@@ -82,11 +82,11 @@ def turn_returns(rewards: Float[Tensor, "N"], turn_rewards: Float[Tensor, "N K"]
 def of_tokens(
     values: Float[Tensor, "N K"], turns: Int[Tensor, "N T"], rewards: Float[Tensor, "N"]
 ) -> Float[Tensor, "N T"]:
-    """Each token its turn's value: 0 on tokens of no turn, and where that is NaN; NaN in unscored rows."""
+    """Each token's turn value: 0 on tokens of no turn and where the value is NaN; NaN in unscored rows."""
     per_token = values.nan_to_num().gather(1, turns.clamp(min=0)).masked_fill(turns < 0, 0.0)
     return per_token.masked_fill(rewards.isnan()[:, None], torch.nan)
 
 
 def counted_first(mask: Int[Tensor, "N T"]) -> Int[Tensor, "N T"]:
-    """The places of the tokens that count, in their order, and then those of the others."""
+    """Indices of each row's tokens: those that count, in order, then the others."""
     return (1 - mask).argsort(dim=1, stable=True)

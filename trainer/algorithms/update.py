@@ -1,8 +1,8 @@
-"""What a set of strategies makes of a batch: the advantages of its completions and the factors of its tokens.
+"""Applies a run's strategies to a batch: the advantages of its completions and the factors of its tokens.
 
-The gradient of an update is ``−Σ A_{i,t} · w_{i,t} · keep_{i,t} · c_{i,t} · ∇log π(t)``, divided by what the loss
-divides by. The trainer, the gradient bench and the page of rollouts all take ``A`` from `advantages` and the rest from
-`token_factors`; what strategies may name is in `evenkeel.trainer.algorithms.signals`.
+The gradient of an update is ``−Σ A_{i,t} · w_{i,t} · keep_{i,t} · c_{i,t} · ∇log π(t)``, over the loss's denominator.
+The trainer, the gradient bench and the page of rollouts all take ``A`` from `advantages` and the rest from
+`token_factors`; `evenkeel.trainer.algorithms.signals` makes their signals.
 
 N completions on all ranks, B on this rank's forward pass, T tokens.
 """
@@ -37,12 +37,12 @@ def advantages(strategies: Strategies, signals: Mapping[str, Any], where: str) -
 
 @dataclass(frozen=True)
 class TokenFactors:
-    """What multiplies the advantages of tokens, each (B, T) or ``None`` = 1 everywhere.
+    """Factors of tokens' advantages, each (B, T) or ``None`` = 1 everywhere.
 
     Attributes:
         weights: ``w ≥ 0``.
-        keep: which tokens the current pass trains.
-        coefficients: ``c``, what stands in place of the loss's clipped ratio.
+        keep: whether the current pass trains the token.
+        coefficients: ``c``, in place of the loss's clipped ratio.
     """
 
     weights: Tensor | None
@@ -73,9 +73,9 @@ def token_factors(
     Args:
         signals: as `token_signals` gives them.
         where: for messages, e.g. ``at optimizer step 12``.
-        keep: what `UpdateSchedule.kept` selected for the pass. It is not computed here: a schedule may look at all rows
-            of the loss's own micro-batch, and these may have been put into others since.
-        suspect: what is to be made of a weight or coefficient that breaks its contract.
+        keep: selected by `UpdateSchedule.kept` for the pass. It is not computed here: a schedule may look at all rows
+            of TRL's micro-batch, and rows may have been put into others since.
+        suspect: handles a weight or coefficient that breaks its contract.
 
     Raises:
         PartError: a result breaks its contract (see `checked_factors`).

@@ -1,4 +1,4 @@
-"""What a checkpoint holds beside transformers' files: strategies' states, counts, and what is not logged yet."""
+"""A checkpoint's content in addition to transformers': strategies' states, counts, and metrics not logged yet."""
 
 import hashlib
 import io
@@ -20,13 +20,13 @@ FILE = "evenkeel.pt"
 ROLLOUT_BATCHES = "rollout_batches"
 """In the run's counts: the rollout batches that were trained to their end."""
 _SETTINGS = ("weight_decay", "betas", "eps")
-"""Of a group of parameters, what is no state of the optimizer."""
+"""Entries of a parameter group that are settings, not state."""
 
 
 @dataclass(frozen=True)
 class LogState:
-    """What one rank has measured since the last log line, of step ``last_logged``: TRL's metrics, the state of `Means`,
-    and transformers' sum of losses; ``total_loss`` is that before the line.
+    """Measurements of one rank since the last log line, at step ``last_logged``: TRL's metrics, the state of `Means`,
+    and transformers' sum of losses; ``total_loss`` is the sum up to that line.
     """
 
     metrics: Mapping[str, list[float]]
@@ -41,10 +41,10 @@ class Checkpoint:
     """The state that a run's checkpoints hold in ``evenkeel.pt``, and its reader.
 
     Attributes:
-        strategies: those that have a state save it, the same on all ranks.
-        counts: name → number, the same on all ranks; what is absent is 0.
-        log_state: of this rank, from the checkpoint that was read; to be taken up when training starts.
-        branch: where the checkpoint that was read begins a branch, the steps of a rollout batch over its parent's.
+        strategies: those with a state save it, the same on all ranks.
+        counts: name → number, the same on all ranks; absent names count 0.
+        log_state: of this rank, from the checkpoint that was read; restored when training starts.
+        branch: if the checkpoint that was read begins a branch: optimizer steps of a rollout batch over its parent's.
         queue: of this rank, from the checkpoint that was read: `evenkeel.trainer.step.rollout.Lag.packed`.
     """
 
@@ -56,7 +56,7 @@ class Checkpoint:
     queue: bytes = b""
 
     def content(self, states: dict[str, Any], log_state: LogState, queue: bytes = b"") -> dict[str, Any]:
-        """What the main process writes into ``evenkeel.pt``, with what `agreed_states` gave; a collective."""
+        """The content of ``evenkeel.pt``, with ``states`` from `agreed_states`; a collective."""
         content = {"strategies": states, "counts": dict(self.counts), "logged": gather_object([asdict(log_state)])}
         return {**content, "queues": self.ranks.count if queue else 0}  # on all ranks, or on none
 
@@ -71,7 +71,7 @@ class Checkpoint:
         """Restore the strategies and counts, and keep the log state for when training starts.
 
         Raises:
-            Refusal: rollout batches in it were written ahead by another number of processes.
+            Refusal: rollout batches in it were generated ahead by another number of processes.
         """
         found = content_of(folder)
         begun = found.get("branch")
@@ -87,7 +87,7 @@ class Checkpoint:
         self.queue = self._queue(folder, found.get("queues", 0))
 
     def _queue(self, folder: Path, processes: int) -> bytes:
-        """This rank's file, of a checkpoint of so many processes that had one; a run's manifest knows its content."""
+        """This rank's queue; ``processes``: how many wrote a queue file each, 0 = the checkpoint has none."""
         if processes in (0, self.ranks.count):
             return self._queue_file(folder).read_bytes() if processes else b""
         raise Refusal(
@@ -112,9 +112,9 @@ def begun_branch(content: Mapping[str, Any], kept: Sequence[str], ratio: Fractio
     """``evenkeel.pt`` of the checkpoint in which a branch begins, from its parent's.
 
     Args:
-        kept: kinds of strategies that are the parent's; the others begin without a state.
-        ratio: optimizer steps of a rollout batch, the branch's over the parent's. Unless it is 1, what is not logged
-            yet is dropped: it is counted in the parent's steps.
+        kept: kinds of strategies that keep the parent's state; the others begin without one.
+        ratio: optimizer steps of a rollout batch, the branch's over the parent's. Unless it is 1, metrics not logged
+            yet are dropped: they count the parent's steps.
     """
     states = {kind: state for kind, state in content["strategies"].items() if kind in kept}
     begun = {"kept": [*kept], "ratio": [ratio.numerator, ratio.denominator]}
@@ -122,15 +122,15 @@ def begun_branch(content: Mapping[str, Any], kept: Sequence[str], ratio: Fractio
 
 
 def optimizer_settings(optimizer: Any, scheduler: Any) -> list[dict[str, Any]]:
-    """What arguments say of each group of parameters: its settings, the learning rate before any schedule."""
+    """Each parameter group's settings from the run's arguments, and its learning rate before any schedule."""
     groups = zip(optimizer.param_groups, scheduler.base_lrs, strict=True)
     return [{"initial_lr": rate, **{key: group[key] for key in _SETTINGS if key in group}} for group, rate in groups]
 
 
 def set_optimizer(optimizer: Any, scheduler: Any, settings: Sequence[Mapping[str, Any]], ratio: Fraction) -> None:
-    """Give ``settings`` back to an optimizer and its `LambdaLR` whose states were loaded from a parent's checkpoint.
+    """Set ``settings`` in an optimizer and its `LambdaLR` whose states were loaded from a parent's checkpoint.
 
-    The schedule continues at ``ratio`` times the parent's steps; the moments stay.
+    The schedule continues at ``ratio`` times the parent's steps; Adam's moments stay.
     """
     scheduler.last_epoch = round(scheduler.last_epoch * ratio)
     scheduler.base_lrs = [own["initial_lr"] for own in settings]
@@ -141,10 +141,10 @@ def set_optimizer(optimizer: Any, scheduler: Any, settings: Sequence[Mapping[str
 
 
 def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:
-    """The states of those that have one, by kind, the same on all ranks. Called on all ranks, which raise alike.
+    """Kind → state of each strategy that has one; a collective.
 
     Raises:
-        Refusal: ranks hold different states, of which one checkpoint can keep only one.
+        Refusal: ranks hold different states, and a checkpoint keeps one; raised on all ranks.
     """
     stateful = [part for part in strategies if part.has_state]
     states = {part.kind: _on_cpu(part.function.state_dict()) for part in stateful}  # type: ignore[attr-defined]
@@ -158,7 +158,7 @@ def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:
 
 
 def _on_cpu(state: Any) -> Any:
-    """``state`` with its tensors on the CPU: on which device a rank computed them does not matter."""
+    """``state`` with its tensors on the CPU, so that ranks compare equal whatever their devices."""
     if isinstance(state, torch.Tensor):
         return state.detach().cpu()
     if isinstance(state, dict):

@@ -1,4 +1,4 @@
-"""What of the exact shortcuts is taken: each where it leaves what is trained as it is; elsewhere TRL's own way is."""
+"""Decides which shortcuts are used: each where it does not change what is trained; elsewhere TRL's own way is used."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What only the loaded model, the data and the reward functions say.
+    """Facts that are known once the model, the data and the reward functions are loaded.
 
     Attributes:
-        own_generation: the argument by which completions are more than one plain answer to a row, if one is given.
-        has_router_loss: the loss-balancing loss of a Mixture-of-Experts model is trained.
+        own_generation: ``rollout_func``, ``tools`` or ``environment_factories``, if one is given.
+        has_router_loss: the load-balancing loss of a Mixture-of-Experts model is trained.
         rope_type: how rotary positions are computed; ``None`` = the model has none.
-        varies: why the same weights answer differently from one pass to the next, if they do.
+        varies: why two passes with the same weights differ, if they do.
         has_plain_cache: its cache is the keys and values of each text token.
         is_sharded: no process holds all weights.
-        image_column: a column of images beside the prompts, if there is one.
-        turn_columns: columns of turns that the environments leave, where all are of a run file.
-        unshareable: why rows cannot share their prompt's forward pass, if they cannot; looked for where it is asked.
+        image_column: name of a column of images, if there is one.
+        turn_columns: columns that environments log for each turn, where all environments are from a run file.
+        unshareable: why rows cannot share their prompt's forward pass, if they cannot and ``shared_prompts`` is on.
     """
 
     own_generation: str | None = None
@@ -48,7 +48,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the rules are asked about; ``drop_in`` = no strategy was asked for: nothing that TRL accepts is refused."""
+    """The input of the rules; ``drop_in`` = no strategy was given, so that nothing that TRL accepts is refused."""
 
     args: "GRPOConfig"
     strategies: Strategies
@@ -60,7 +60,7 @@ class Settings:
 
     @property
     def is_on_policy(self) -> bool:
-        """Whether every rollout batch is trained in one optimizer step by the policy that wrote it: the ratio is 1."""
+        """Whether one optimizer step trains each rollout batch, on the policy that generated it: the ratio is 1."""
         in_one_step = Schedule.of(self.args, self.strategies.schedule.num_passes).is_on_policy
         return in_one_step and self.speed.staleness == 0
 
@@ -78,15 +78,15 @@ class Settings:
 
     @property
     def several_rounds(self) -> list[str]:
-        """A prompt sampler that generates more than once a rollout batch."""
+        """The prompt sampler, in a list, if it may generate more than once for a rollout batch."""
         sampler = self.strategies.prompt_sampler
         return [] if sampler is None or max_rounds(sampler) == 1 else [described(sampler)]
 
 
 Option = Literal["microbatches", "skip_old_logps", "shared_prompts", "generation", "overlap_generation"]
 SWITCHES: tuple[Option, ...] = get_args(Option)
-"""Options of `Speed` that the code takes where they are exact; the variable EVENKEEL_OFF names, with commas between,
-which are then not taken (for a debugger)."""
+"""Options of `Speed` that are used where they are exact. The variable EVENKEEL_OFF, names separated by commas, turns
+some off, for debugging."""
 
 
 def problems_of(settings: Settings, option: Option) -> list[str]:
@@ -96,10 +96,10 @@ def problems_of(settings: Settings, option: Option) -> list[str]:
 
 
 def switched_off() -> set[str]:
-    """What the variable EVENKEEL_OFF takes away.
+    """The names in the variable EVENKEEL_OFF.
 
     Raises:
-        Refusal: it has a name that is none of `SWITCHES`.
+        Refusal: a name is not in `SWITCHES`.
     """
     names = {name.strip() for name in os.environ.get("EVENKEEL_OFF", "").split(",")} - {""}
     if unknown := names.difference(SWITCHES):
@@ -109,13 +109,13 @@ def switched_off() -> set[str]:
 
 
 def drops(module: nn.Module) -> bool:
-    """Whether a module leaves out numbers at random while it trains."""
+    """Whether a module has dropout in training mode."""
     attention = bool(getattr(module, "attention_dropout", 0.0))
     return attention or (isinstance(module, nn.Dropout) and module.p > 0)
 
 
 def divides_over_ranks(args: "GRPOConfig", keep_groups: str) -> bool:
-    """Whether each rank's rows of a rollout batch, or its groups, can be shared out evenly over its optimizer steps."""
+    """Whether each rank's rows (or groups, if kept) of a rollout batch divide evenly over its optimizer steps."""
     steps, accumulated = args.steps_per_generation, args.gradient_accumulation_steps
     rows = steps * args.per_device_train_batch_size
     units = rows if keep_groups == "off" else rows // args.num_generations
@@ -123,7 +123,7 @@ def divides_over_ranks(args: "GRPOConfig", keep_groups: str) -> bool:
 
 
 def rope_type(config: Any) -> str | None:
-    """How a model computes rotary positions; ``None`` where it has none."""
+    """The kind of a model's rotary positions; ``None`` where it has none."""
     parameters = getattr(config, "rope_parameters", None)
     if not parameters:
         return None
@@ -132,7 +132,7 @@ def rope_type(config: Any) -> str | None:
 
 
 def described(part: Strategy) -> str:
-    """As messages call it."""
+    """Kind and name, for messages."""
     return f"{part.kind} {part.name!r}"
 
 
@@ -154,7 +154,7 @@ def _not_compact(settings: Settings) -> Iterator[str]:
 
 
 def _not_overlapped(settings: Settings) -> Iterator[str]:
-    """What is not one plain request to a server, whose answer training does not change."""
+    """A rollout batch that needs more than one plain request to a server."""
     args, strategies, loaded = settings.args, settings.strategies, settings.loaded
     if settings.speed.staleness == 0 or not args.use_vllm or args.vllm_mode != "server":
         yield "only with staleness and a vLLM server"
@@ -187,7 +187,7 @@ _LENGTH_DEPENDENT = ("dynamic", "longrope")
 def _not_planned(settings: Settings) -> Iterator[str]:
     """A loss, a strategy or a model that looks at all tokens of a micro-batch."""
     args, strategies, loaded = settings.args, settings.strategies, settings.loaded
-    together = GROUP_SIZE if strategies.keep_groups == "forward" else 1  # rows of the tiny example
+    together = GROUP_SIZE if strategies.keep_groups == "forward" else 1  # rows of the tiny example to try alone
     if args.top_entropy_quantile < 1.0:
         yield f"top_entropy_quantile = {args.top_entropy_quantile:g} goes by the tokens of a micro-batch"
     if args.entropy_coef != 0.0 or args.use_adaptive_entropy:
@@ -224,4 +224,4 @@ REASONS: dict[Option, Callable[[Settings], Iterator[str]]] = {
     "generation": _not_compact,
     "overlap_generation": _not_overlapped,
 }
-"""Option → why it would not be exact."""
+"""Option → reasons why it would not be exact."""

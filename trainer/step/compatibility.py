@@ -1,6 +1,6 @@
-"""Which settings are exact together: what one would silently change is refused, before a GPU is paid for.
+"""Refuses settings that do not work together, where one would silently change the meaning of another.
 
-Rules ask what a strategy is (its signals, traits, what it returned on the tiny example), never what it is called.
+Rules look at a strategy's signals, traits and results on the tiny example, never at its name.
 """
 
 from typing import TYPE_CHECKING
@@ -20,26 +20,26 @@ DETACHED = ("cispo", "vespo")
 
 
 RULES: list[Rule] = []
-"""All of them, in the order in which their messages are shown; asked of the ``arguments`` or of the ``model``."""
+"""All rules, in the order of their messages; each applies to the ``arguments``, or once the ``model`` is loaded."""
 
 
 def check_combination(
     args: "GRPOConfig", strategies: Strategies, speed: Speed = Speed(), *, drop_in: bool = False
 ) -> None:
-    """Refuse settings whose result would not be what their names say, before a model is loaded."""
+    """Refuse settings that do not work together, as far as that is known before a model is loaded."""
     switched_off()
     refuse(Settings(args, strategies, speed, drop_in=drop_in), "arguments")
 
 
 def refuse(settings: Settings, moment: str) -> None:
-    """Raise a `Refusal` with the messages of all rules of that moment, a paragraph each, if there are any."""
+    """Raise a `Refusal` with all messages of the rules of that moment, if there are any."""
     asked = [each for each in RULES if each.moment == moment]
     if problems := [problem for each in asked for problem in each.problems(settings)]:
         raise Refusal(problems=problems)
 
 
 def leaves_advantages_to_trl(args: "GRPOConfig") -> bool:
-    """Whether TRL is asked to scale or aggregate rewards in its own way."""
+    """Whether ``args`` select a way of TRL's to scale or aggregate rewards."""
     return args.scale_rewards != "group" or args.multi_objective_aggregation != "sum_then_normalize"
 
 
@@ -82,7 +82,7 @@ def _sampling(settings: Settings) -> Said:
 
 @rule(RULES, "trl.importance_sampling_level algorithm.advantage algorithm.token_weight")
 def _token_level(settings: Settings) -> Said:
-    """A strategy that tells tokens apart with importance_sampling_level sequence."""
+    """A token-level strategy with importance_sampling_level sequence."""
     args, strategies = settings.args, settings.strategies
     if args.importance_sampling_level != "sequence" or args.loss_type in DETACHED:
         return
@@ -219,7 +219,7 @@ def _siblings_to_contrast(settings: Settings) -> Said:
 
 @rule(RULES, "algorithm.revision algorithm.teacher algorithm.prompt_sampler evaluation environment data", "model")
 def _plain_text(settings: Settings) -> Said:
-    """What answers or scores prompts of text with images, tools, environments or a rollout function."""
+    """A strategy or decoding for plain text with images, tools, environments or a rollout function."""
     loaded, own, rounds = settings.loaded, settings.loaded.own_generation, settings.several_rounds
     scored = [*settings.strategies.taught, *["revision"] * (settings.strategies.revision is not None)]
     asked: list[str] = []
@@ -249,7 +249,7 @@ def _common_noise(settings: Settings) -> Said:
         yield f"common_random_numbers = true needs transformers' plain sampling, and {reasons[0]}. Leave one out."
 
 
-# Rollout batches that are written ahead of training
+# Rollout batches that are generated ahead of training
 
 
 @rule(RULES, "speed.staleness trl.use_vllm algorithm.advantage algorithm.token_weight algorithm.coefficient")

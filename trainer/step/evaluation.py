@@ -1,6 +1,6 @@
-"""Evaluation inside TRL's trainer: its generation, its processes, its DeepSpeed and vLLM; our judgement and numbers.
+"""Evaluation inside TRL's trainer: its generation, processes, DeepSpeed and vLLM, with scores and metrics of ours.
 
-TRL's own evaluation counts rows that fill the last batch twice, averages over batches, and computes a loss. Here a
+TRL's own evaluation counts rows that fill the last batch twice, averages over batches, and computes a loss. Here each
 held-out row is answered, scored and kept.
 """
 
@@ -28,7 +28,7 @@ class HeldOut:
 
     Attributes:
         newest: the results of the newest evaluation, one for each set.
-        environments: those that answer held-out rows, by name, kept for the next evaluation.
+        environments: environments of held-out rows, by name, kept for the next evaluation.
     """
 
     def __init__(self, setup: Setup, options: Evaluation, functions: Mapping[str, Any]) -> None:
@@ -41,13 +41,13 @@ class HeldOut:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the batches of an evaluation loop are for `answer`."""
+        """Whether an evaluation loop is running whose batches `answer` takes."""
         return self._under_way is not None
 
     def evaluate(
         self, datasets: Any, step: int, run_loop: Callable[[DataLoader[Any], Decoding], None]
     ) -> dict[str, float]:
-        """The metrics of every set (one alone is called ``test``), and of all together; what was not scored is NaN.
+        """Metrics of every set (a single one is called ``test``) and of all together; NaN where nothing was scored.
 
         Args:
             run_loop: transformers' evaluation loop over batches of draws, which calls `answer` for each.
@@ -63,7 +63,7 @@ class HeldOut:
         return evaluation_metrics(self.newest, logged)
 
     def answer(self, draws: Sequence[Draw], generate: Callable[[list[Any]], Answered]) -> None:
-        """Generate and judge the completions of one batch of the loop."""
+        """Generate and score the completions of one batch of the loop."""
         assert self._under_way is not None
         rows, decoding, tally = self._under_way
         asked = [rows[draw.item] for draw in draws]
@@ -87,7 +87,7 @@ class HeldOut:
 
     @contextmanager
     def own_randomness(self) -> Iterator[None]:
-        """Inside, samples are drawn from the evaluation's seed, if it has one; the training's streams do not move."""
+        """Inside, random streams start from the evaluation's seed, if it has one; training's are restored on exit."""
         if self.options.seed is None:
             yield
             return

@@ -1,6 +1,6 @@
-"""Generation whose cost follows the rows that are still being written: transformers' decoding, with less copied.
+"""Compact generation: transformers' decoding in which ended rows leave the batch and less is copied.
 
-The same seed gives the same tokens, but for rounding with fewer rows.
+The same seed gives the same tokens, except where rounding differs with fewer rows.
 """
 
 import json
@@ -24,13 +24,13 @@ KEPT = 0.9
 """Ended rows leave once no more than this share of the batch is running: leaving copies what stays."""
 _BY_ROW = ("attention_mask", "position_ids")
 Draw = Callable[[Tensor, Tensor, int], Tensor]
-"""Of probabilities (R, V), which rows of the batch they are (R,), and the number of tokens before, tokens (R,)."""
+"""Draws tokens (R,) from probabilities (R, V), the rows of the batch (R,) that they belong to, and the position."""
 EVALUATION = -1
 """In place of a rollout batch's number: every evaluation of a run draws with the same noise."""
 
 
 class SampleKeys:
-    """64 bits for each sample of a run: of its seed, the rollout batch, the prompt, and which of its samples it is.
+    """A 64-bit key for each sample, made of the run's seed, the rollout batch, the prompt and the sample's number.
 
     They do not depend on how batches are cut, on the number of processes, or on padding.
     """
@@ -38,19 +38,19 @@ class SampleKeys:
     def __init__(self, seed: int, ranks: Ranks) -> None:
         self.seed, self.ranks = seed, ranks
         self._batch: int | None = None
-        self._drawn: Counter[int] = Counter()  # prompt's key → its samples in that batch so far, of all ranks
+        self._drawn: Counter[int] = Counter()  # prompt's key → number of its samples in that batch so far, all ranks
 
     def start_over(self) -> None:
         """Number the samples of each prompt from 0 again."""
         self._batch = None
 
     def added_to(self, rows: list[dict[str, Any]], batch: int) -> list[dict[str, Any]]:
-        """``rows`` with a column ``row_key``, in the batch of that number; a collective."""
+        """``rows`` with a column ``row_key``; ``batch``: number of the rollout batch. A collective."""
         prompts = [json.dumps(row["prompt"], sort_keys=True, default=str).encode() for row in rows]
         return [{**row, "row_key": key} for row, key in zip(rows, self.of(prompts, batch), strict=True)]
 
     def of(self, prompts: Sequence[Sequence[int]], batch: int) -> list[int]:
-        """The keys of the next samples of these prompts of this rank, in the batch of that number; a collective."""
+        """Keys of the next samples of this rank's ``prompts``; ``batch``: number of the rollout batch. A collective."""
         if batch != self._batch:
             self._batch, self._drawn = batch, Counter()
         everyones: list[list[int]] = gather_object([[row_key(0, 0, ids, 0) for ids in prompts]])
@@ -64,15 +64,15 @@ class SampleKeys:
 
 
 class CommonRandomNumbers(SampleKeys):
-    """Sampling noise that runs have in common, so that variants differ only where their policies do.
+    """Sampling noise that runs share, so that variants differ only where their policies do.
 
-    The noise of a token is made of its sample's key, from the prompt's tokens, and its position (see `keyed_draw`), not
-    of what was drawn before. An evaluation's greedy samples are numbered too. Of a conversation with tools it is the
-    first turn that is drawn so.
+    The noise of a token depends on its sample's key (of the prompt's tokens) and its position (see `keyed_draw`), not
+    on earlier draws. An evaluation's greedy samples are numbered too. In a conversation with tools only the first turn
+    is drawn this way.
     """
 
     def draw(self, prompt_ids: Sequence[Sequence[int]], batch: int) -> Draw:
-        """How tokens after these prompts of this rank are drawn, in the rollout batch of that number; a collective."""
+        """The draw for this rank's prompts; ``batch``: number of the rollout batch. A collective."""
         keys = torch.tensor(self.of(prompt_ids, batch), device=self.ranks.device)
         return lambda probs, rows, position: keyed_draw(probs, keys[rows], torch.full_like(rows, position))
 
@@ -85,7 +85,7 @@ class PreallocatedLayer(DynamicLayer):
         self._room: tuple[Tensor, Tensor] | None = None
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Append (B, heads, new, head size); everything held, as views that hold until the next call."""
+        """Append (B, heads, new, head size); returns all keys and values as views, valid until the next call."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self.keys, self.values = key_states[..., :0, :], value_states[..., :0, :]
@@ -101,7 +101,7 @@ class PreallocatedLayer(DynamicLayer):
 
 
 def _grown(held: Tensor, until: int) -> Tensor:
-    """``held`` (B, heads, T, head size) at the beginning of memory for ``until`` positions and a quarter more."""
+    """New memory for ``until`` positions and a quarter more, with ``held`` (B, heads, T, head size) copied to it."""
     room = held.new_empty(*held.shape[:-2], until + max(32, until // 4), held.shape[-1])
     room[..., : held.shape[-2], :] = held
     return room
@@ -136,7 +136,7 @@ def sample_running(
         (B, P + T): prompts and completions, padded on the right to the longest.
     """
     running = torch.ones(len(input_ids), dtype=torch.bool, device=input_ids.device)
-    rows = running.nonzero()[:, 0]  # which of all each row of the shrinking batch is
+    rows = running.nonzero()[:, 0]  # index, in the full batch, of each row still running
     pad, prompt_length = generation_config.pad_token_id, input_ids.shape[1]
     sequences = input_ids.new_full((len(input_ids), generation_config.max_length), pad)
     width = None  # the first forward reads whole prompts, each later one a token
@@ -168,16 +168,16 @@ def sample_running(
 
 
 def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
-    """(R,): what ``torch.multinomial`` draws for ``rows`` (R,) of a batch of so many, from their ``probs`` (R, V).
+    """The draw (R,) of ``torch.multinomial`` for ``rows`` (R,) of a batch of ``batch`` rows with ``probs`` (R, V).
 
-    It divides probabilities by Exp(1) noise and takes the largest quotient; so the noise of the whole batch is drawn.
+    It takes the largest quotient of probability and Exp(1) noise; the noise of the whole batch is drawn here too.
     """
     noise = probs.new_empty(batch, probs.shape[1]).exponential_()
     return (probs / noise[rows]).argmax(-1)
 
 
 def compact_generation(model: Any, draw: Draw | None = None) -> AbstractContextManager[None]:
-    """Meanwhile ``model.generate`` decodes by `sample_running` with a `preallocated_cache`; ``draw`` as there."""
+    """Inside, ``model.generate`` decodes with `sample_running` and a `preallocated_cache`; ``draw`` as there."""
     plain = model.generate
 
     def generate(*positional: Any, **keywords: Any) -> Any:
@@ -209,9 +209,9 @@ def engine_kept_awake(trainer: Any) -> Iterator[None]:
 
 
 def fitted(answer: Any, tokenizer: Any, limit: int) -> Any:
-    """A tool's answer as a tokenizer takes it; of one of more than ``limit`` tokens a beginning that has more, too.
+    """A tool's answer made readable for a tokenizer; of a very long one only a beginning of more than ``limit`` tokens.
 
-    TRL ends a row at an answer that its completion cannot hold, but tokenizes the whole of it first.
+    TRL ends a row at an answer that does not fit its completion, but tokenizes all of the answer first.
     """
     if isinstance(answer, list):
         return [fitted(part, tokenizer, limit) for part in answer]

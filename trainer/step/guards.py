@@ -1,6 +1,6 @@
-"""What ends a run although nothing is wrong with its settings: non-finite losses, exhausted memory.
+"""Guards against non-finite losses and exhausted memory.
 
-A loss or gradient that is not finite is seen before the optimizer steps, kept with its batch, and left out.
+A loss or gradient that is not finite is found before the optimizer steps, saved with its batch, and skipped.
 transformers lets the optimizer step: the weights become NaN, and the next checkpoint holds them.
 """
 
@@ -22,7 +22,7 @@ SKIPPED = "steps left out"
 
 
 class FaultError(RuntimeError):
-    """The message says what was kept and what to do; ``of_one_rank``: the other ranks know nothing of it.
+    """A run cannot go on; ``of_one_rank``: not all ranks raise the same message.
 
     Its code is ``not-finite``, ``out-of-memory``, ``engine-disagreement`` or ``provenance``.
     """
@@ -35,13 +35,13 @@ class FaultError(RuntimeError):
 class FaultGuard:
     """An optimizer step with a non-finite loss or gradient norm does not happen.
 
-    Its batch, losses and norm go to ``<folder>/step-<N>/rank-<R>.pt``, N the step that was not made (from 1);
-    with the weights where the run stops, which it does after ``max_skipped`` such steps.
+    Its batch, losses and norm are saved as ``<folder>/step-<N>/rank-<R>.pt``, N the step that was not made (from 1).
+    After ``max_skipped`` such steps the next one stops the run, and its weights are saved too.
 
     Args:
-        counts: how many steps were left out, under `SKIPPED`, also before the run was resumed.
-        norm_is_scaled: fp16, whose loss scaler itself skips a step with such a norm: only the loss counts.
-        step_is_made: the engine has made its step when the norm is known (DeepSpeed): every fault stops the run.
+        counts: steps skipped, under `SKIPPED`, also before the run was resumed.
+        norm_is_scaled: fp16, whose loss scaler itself skips a step with such a norm: only the loss is checked.
+        step_is_made: DeepSpeed, which has made its step when the norm is known: every fault stops the run.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class FaultGuard:
     def finite(self, loss: torch.Tensor) -> torch.Tensor:
         """``loss`` of a micro-batch, 0 where it is not finite: NaN would stay in transformers' sum of losses.
 
-        It is noted, and read once an optimizer step: reading waits for the device.
+        The original is kept on the device for `leaves_out`, which reads once an optimizer step.
         """
         self._losses.append(loss.detach())
         return loss.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
@@ -66,12 +66,12 @@ class FaultGuard:
     def leaves_out(
         self, norm: Any, position: Position, evidence: dict[str, Any], save_weights: Callable[[str], None]
     ) -> bool:
-        """Whether the optimizer step that is about to be made has a fault on any rank, and must not be made.
+        """Whether the next optimizer step has a fault on any rank and must be skipped; each rank then saves its batch.
 
-        Then each rank keeps what the step was made of in a file of its own. A collective.
+        A collective.
 
         Raises:
-            FaultError: no more steps may be left out.
+            FaultError: no more steps may be skipped.
         """
         losses, self._losses = torch.stack(self._losses).tolist(), []
         value = math.nan if norm is None else float(norm)
@@ -83,7 +83,7 @@ class FaultGuard:
         torch.save({**evidence, "losses": losses, "grad_norm": value}, folder / f"rank-{self.ranks.index}.pt")
         skipped = self.counts[SKIPPED]
         if skipped >= self.options.max_skipped or self.step_is_made:
-            if not (self.step_is_made or self.ranks.sharded):  # there a rank holds a part of them
+            if not (self.step_is_made or self.ranks.sharded):  # then a rank may hold only a part of the weights
                 save_weights(str(folder / "weights"))
             raise FaultError(
                 f"Optimizer step {position.step + 1} is not finite: losses {[*map('{:g}'.format, losses)]}, "
@@ -99,7 +99,7 @@ _FULL_WORDS = (*map(os.strerror, _FULL), "file write failed", "failed writing fi
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether ``error``, or what it was raised from, says that a disk or quota is full."""
+    """Whether ``error``, or an error that caused it, means a full disk or quota."""
     while error is not None:
         if getattr(error, "errno", None) in _FULL or any(words in str(error) for words in _FULL_WORDS):
             return True
@@ -118,11 +118,11 @@ _SMALLER = {
     "evaluation": "evaluation.batch_size",
     "preparation": "the model, or train model.lora or with configs/accelerate/zero3.yaml",
 }
-"""Phase → which settings make it smaller."""
+"""Phase → settings that lower its memory."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Of the GPU (`torch.OutOfMemoryError`), of torch's CPU allocator (a plain RuntimeError), or of Python."""
+    """Out of memory on the GPU (`torch.OutOfMemoryError`), in torch's CPU allocator (RuntimeError), or in Python."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError | OSError) and any(words in str(error).lower() for words in _OUT_OF_MEMORY)
@@ -130,7 +130,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def memory_errors_explained(ranks: Ranks, phases: Phases, position: Callable[[], Position]) -> Iterator[None]:
-    """Inside, where memory runs out, a `FaultError` of this rank says in which phase and what makes it smaller."""
+    """Inside, exhausted memory raises a `FaultError` that names the phase and settings that lower its memory."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What is measured of a step. Sums stay on the device and are reduced over the ranks once, when they are logged."""
+"""Metrics of a step. Sums stay on the device and are reduced over the ranks once, when they are logged."""
 
 import math
 from collections.abc import Mapping, MutableMapping
@@ -15,32 +15,32 @@ from evenkeel.trainer.step.rollout import loss_mask
 
 _CLIPPED = frozenset({"cispo_clip_ratio"} | {f"clip_ratio/{name}_mean" for name in ("low", "high", "region")})
 _TOKEN_MEANS = frozenset({"entropy", "kl", "vespo/phi_seq_mean"}) | _CLIPPED
-"""What TRL logs as a mean over the tokens of a micro-batch of all ranks."""
+"""TRL's metrics that are means over the tokens of a micro-batch of all ranks."""
 _EXTREMES = ("clip_ratio/low_min", "clip_ratio/high_max")
-"""What TRL logs of the rows of a micro-batch of all ranks."""
+"""TRL's metrics that are extremes over the rows of a micro-batch of all ranks."""
 
 AREA = "completions/"
 
 
 class Means:
-    """Means and largest values of what was added since they were last read; the same names must be added on all ranks.
+    """Means and maxima of the values added since the last `read`; all ranks must add the same names.
 
-    What is not finite is not counted: an optimizer step is left out for it. Nothing is read back from the device before
-    `read`, and nothing is copied to it.
+    Values that are not finite are not counted: the guards skip such an optimizer step. Nothing is copied from or to the
+    device before `read`.
     """
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        """Name → (total, count); ``<name>*`` → the sizes of a whole's parts."""
+        """Name → (total, count); ``<name>*`` → the parts of a whole."""
         self._largest: dict[str, Tensor] = {}
 
     def add(self, name: str, total: Tensor, count: Tensor | float) -> None:
-        """Add ``total`` over ``count`` things."""
+        """Add ``total``, the sum of ``count`` values."""
         counted = count if isinstance(count, Tensor) else total.new_full((), count)
         self._accumulate(name, torch.stack((total.detach().double(), counted.double())))
 
     def add_tokens(self, name: str, values: Tensor, mask: Tensor) -> None:
-        """Add ``values`` (B, T) of the tokens that ``mask`` counts."""
+        """Add the ``values`` (B, T) of tokens that ``mask`` counts."""
         self.add(name, (values * mask).sum(), mask.sum())
 
     def add_shares(self, name: str, sums: Tensor) -> None:
@@ -48,11 +48,11 @@ class Means:
         self._accumulate(f"{name}*", sums.double())
 
     def add_largest(self, name: str, value: Tensor) -> None:
-        """Note ``value``, a number, of which the largest is wanted."""
+        """Add ``value``, a scalar, to a maximum."""
         self._largest[name] = value.fmax(self._largest[name]) if name in self._largest else value
 
     def read(self, accelerator: Any) -> dict[str, float]:
-        """The means and largest values over all ranks, and start again; what had nothing to measure is left out."""
+        """The means and maxima over all ranks, without those of no values; then empty. A collective."""
         found: dict[str, float] = {}
         if self._sums:
             names = sorted(self._sums)
@@ -67,14 +67,14 @@ class Means:
         return found
 
     def state_dict(self) -> dict[str, dict[str, Tensor]]:
-        """What this rank has added since the last `read`."""
+        """The values that this rank has added since the last `read`."""
         return {
             "sums": {name: values.cpu() for name, values in self._sums.items()},
             "largest": {name: value.cpu() for name, value in self._largest.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Tensor]], device: torch.device) -> None:
-        """Go on from what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self._sums = {name: values.to(device) for name, values in state["sums"].items()}
         self._largest = {name: values.to(device) for name, values in state.get("largest", {}).items()}
 
@@ -84,7 +84,7 @@ class Means:
 
 
 def _mean(name: str, sums: list[float]) -> dict[str, float]:
-    """What one entry of `Means` says: a mean, or shares of a whole; nothing where there was nothing."""
+    """The metrics of one entry of `Means`: a mean, or shares of a whole; none where nothing was counted."""
     if not name.endswith("*"):
         return {name: sums[0] / sums[1]} if sums[1] > 0 else {}
     whole = sum(sums)
@@ -92,7 +92,7 @@ def _mean(name: str, sums: list[float]) -> dict[str, float]:
 
 
 class SharedPrefixMeter:
-    """How far the contributions of tokens that a whole group shares are from cancelling, in each optimizer step.
+    """Measures how far the contributions of tokens that a whole group shares are from canceling in an optimizer step.
 
     A token's contribution c is the loss's gradient with respect to its log-probability, read while the gradient flows.
     For every group and every position of the prefix that its responses share: ``R = |Σ_i c_i| / Σ_i |c_i|``, summed
@@ -117,7 +117,7 @@ class SharedPrefixMeter:
             logps.register_hook(lambda gradient: _add_contributions(sums, gradient, groups, prefix_lengths))
 
     def finish_step(self, accelerator: Any, means: Means) -> None:
-        """Add the step's residual to ``means`` as ``cancellation/shared_prefix``; called on all ranks; one sum."""
+        """Add the step's residual to ``means`` as ``cancellation/shared_prefix``; one collective."""
         if not self._rollouts:
             return
         of_rank = [sums.flatten() for sums in self._rollouts]
@@ -141,7 +141,7 @@ def _add_contributions(sums: Tensor, gradient: Tensor, groups: Tensor, prefix_le
 
 
 def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, Any]) -> dict[str, float]:
-    """Group composition, and the size of the advantages.
+    """Shares of unscored, dead, all-correct and all-wrong groups, and the mean size of the advantages.
 
     ``advantages`` (N,) or (N, T) of all ranks, 0 where a completion was not scored.
     """
@@ -164,14 +164,14 @@ def per_response(advantages: Tensor, mask: Tensor) -> Tensor:
 
 
 def add_token_metrics(means: Means, probs: Tensor, advantages: Tensor, mask: Tensor) -> None:
-    """Tokens, and the size of the update, by the old policy's probability."""
+    """Add the shares of tokens, and of the update's size, in each quarter of the old policy's probability."""
     per_token = advantages if advantages.dim() == 2 else advantages.unsqueeze(1).expand_as(probs)
     means.add_shares("token_prob/frac_q", diagnostics.token_prob_counts(probs, mask))
     means.add_shares("grad_share/q", diagnostics.gradient_shares(probs, per_token, mask))
 
 
 def add_lag(means: Means, log_ratio: Tensor, mask: Tensor) -> None:
-    """How far the policy has moved from the one that wrote the rows: ``log_ratio`` is log π − log π_old (B, T)."""
+    """Add the policy's distance from the one that generated the rows: ``log_ratio`` is log π − log π_old (B, T)."""
     counted = mask.bool()
     log_ratio = torch.where(counted, log_ratio, 0.0)
     means.add_tokens("lag/ratio/frac_tail", (log_ratio.abs() > math.log(2)).float(), mask)
@@ -181,11 +181,11 @@ def add_lag(means: Means, log_ratio: Tensor, mask: Tensor) -> None:
 def over_all_microbatches(
     metrics: MutableMapping[str, list[float]], means: Means, batch: Mapping[str, Any], *, by_sequence: bool
 ) -> None:
-    """Replace TRL's newest numbers on a planned micro-batch by such as do not depend on how rows were cut.
+    """Replace TRL's metrics of a planned micro-batch by metrics that do not depend on the cut.
 
-    Its means over micro-batches become means over the tokens (``by_sequence``: clip shares over the responses) of all;
-    ``clip_ratio/low_min`` and ``high_max`` go. A response that was left out (advantage 0 under β = 0) clips nothing and
-    counts as such; ``entropy`` is of the responses that are trained, and absent where there are none.
+    TRL's means over micro-batches become means over all tokens (``by_sequence``: clip shares over all responses);
+    ``clip_ratio/low_min`` and ``high_max`` are dropped. A response that was left out (advantage 0 under β = 0) counts
+    as not clipped; ``entropy`` is over the responses that are trained, and absent where there are none.
     """
     tokens = loss_mask(batch).sum()
     for name in [name for name in metrics if name in _TOKEN_MEANS and metrics[name]]:
@@ -204,7 +204,7 @@ def over_all_microbatches(
 
 
 def completion_lengths(lengths: Int[Tensor, " N"], is_truncated: Bool[Tensor, " N"]) -> dict[str, float]:
-    """TRL's ``completions/…`` of rows that it has not generated itself: tokens of all, and of those that ended.
+    """TRL's ``completions/…`` metrics for rows that a prompt sampler kept: tokens of all, and of those that ended.
 
     Source: `GRPOTrainer._generate` of TRL 1.16.
     """

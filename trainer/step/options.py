@@ -1,4 +1,4 @@
-"""What `RLVRTrainer` can be asked for beside its strategies, and the counts of batches and steps that follow."""
+"""Options of `RLVRTrainer` other than its strategies, and counts of batches and steps that follow from TRL's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from trl import GRPOConfig
 
 NOTABLE_CHANGE = 0.05
-"""The change of a step's size from which rounding and truncation are warned of. It is a change of the learning rate by
-as much; published runs give theirs to one digit, so that 5 % is the most that none of them states."""
+"""Relative change of a step's size from which rounding and truncation are warned of. It acts like such a change of the
+learning rate; published runs give theirs to one digit, so that 5 % is below what any of them specifies."""
 
 
 @with_config(use_attribute_docstrings=True)
 @dataclass(frozen=True)
 class Speed:
-    """What makes a run faster and leaves what it trains as it is; the defaults are TRL's own ways.
+    """Options that make a run faster without changing what it trains (but ``staleness``); defaults: TRL's own ways.
 
-    The section ``speed`` of a run file is made of it (`trainer.run.config.schema`).
+    The section ``speed`` of a run file is made from it (`trainer.run.config.schema`).
     """
 
     microbatches: Literal["planned", "trl"] = "trl"
@@ -100,23 +100,23 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Guards:
-    """What watches a run: non-finite losses and exhausted memory end in a message (`trainer.step.guards`).
+    """Options of `trainer.step.guards`: non-finite losses and exhausted memory end in a message.
 
-    A watched run also continues its log lines after a resume, and leaves out TRL's model card.
+    With guards a run also continues its log lines after a resume, and gets no model card of TRL's.
     """
 
     fault_folder: Path
-    """Where batches with a fault are kept."""
+    """Folder of saved batches with a fault."""
     max_skipped: int = 0
-    """How many optimizer steps with a non-finite loss or gradient may be left out."""
+    """Optimizer steps with a non-finite loss or gradient that are skipped before one stops the run."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How often a rollout batch is trained on before the next one is generated.
+    """Counts of micro-batches and optimizer steps for each rollout batch.
 
-    ``steps_per_generation`` micro-batches are of one rollout batch, ``accumulated`` of one optimizer step; the batch is
-    trained ``num_iterations``, TRL's μ, times ``num_passes``, the schedule's.
+    A rollout batch is cut into ``steps_per_generation`` micro-batches, each trained ``num_iterations`` (TRL's μ) times
+    ``num_passes`` (the update schedule's) times; ``accumulated`` micro-batches make an optimizer step.
     """
 
     steps_per_generation: int
@@ -126,12 +126,12 @@ class Schedule:
 
     @classmethod
     def of(cls, args: "GRPOConfig", num_passes: int) -> "Schedule":
-        """That of TRL's settings with an update schedule of so many passes."""
+        """The schedule of TRL's settings with an update schedule of ``num_passes``."""
         return cls(args.steps_per_generation, args.gradient_accumulation_steps, args.num_iterations, num_passes)
 
     @property
     def together(self) -> int:
-        """Micro-batches that are certain to be of one rollout batch and of one optimizer step."""
+        """The largest size of aligned runs of micro-batches in one rollout batch and one optimizer step."""
         return gcd(self.steps_per_generation, self.accumulated)
 
     @property
@@ -141,22 +141,22 @@ class Schedule:
 
     @property
     def is_on_policy(self) -> bool:
-        """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
+        """Whether one optimizer step trains each rollout batch, so that the ratio is 1."""
         return self.accumulated % self.microbatches_per_rollout == 0
 
     def rollouts_begun(self, steps: int, per_epoch: int) -> int:
-        """Rollout batches of which ``steps`` optimizer steps train a part, with so many in an epoch.
+        """Rollout batches that ``steps`` optimizer steps train, also in part; an epoch has ``per_epoch``.
 
-        The last optimizer step of an epoch trains what is left of it.
+        The last optimizer step of an epoch trains the micro-batches left in it.
         """
         epoch = per_epoch * self.microbatches_per_rollout
         epochs, left = divmod(steps, -(-epoch // self.accumulated))
         return -(-(epochs * epoch + min(left * self.accumulated, epoch)) // self.microbatches_per_rollout)
 
     def place(self, trained: int) -> int:
-        """Which micro-batch of the rollout batch comes after so many micro-batches."""
+        """Index in the rollout batch of the micro-batch after ``trained`` micro-batches."""
         return trained % self.steps_per_generation
 
     def pass_index(self, trained: int) -> int:
-        """Which pass over the rollout batch it belongs to."""
+        """Index of that micro-batch's pass over the rollout batch."""
         return (trained // self.steps_per_generation) % self.num_passes

@@ -1,7 +1,7 @@
-"""Other prompts for the rows of a rollout batch: answers that are revised, and a teacher that has seen an answer.
+"""Other prompts for the rows of a rollout batch: revisions of wrong answers, and a teacher that is shown an answer.
 
-Both come between the rewards and the advantages. All ranks make the same calls of the trainer's own methods, with the
-same number of rows, so that they run wherever the rollout runs: transformers, vLLM, sharded weights.
+Both come between the rewards and the advantages. All ranks make the same calls of the trainer's methods with the same
+number of rows, so that this runs wherever the rollout does: transformers, vLLM, sharded weights.
 """
 
 from collections import defaultdict
@@ -21,15 +21,15 @@ from evenkeel.trainer.step.setup import Batch, Row, Setup
 
 _NO_VERDICTS = "%s needs a verdict on each completion: let a reward function call log_extra('correct', [True, …])."
 Write = Callable[[list[Row], list[Any]], tuple[list[list[int]], Mapping[str, list[Any]]]]
-"""Generates one completion of each prompt, scored as an answer to its row: their tokens, and what the reward functions
-logged, name → one value a row. All ranks call it with as many rows."""
+"""Generates one completion of each prompt and scores it as its row's answer; returns tokens, and columns that reward
+functions logged. A collective, with the same number of rows on each rank."""
 
 
 class Revisions:
-    """Revise the wrong answers of a rollout batch; leaves the columns of `REVISION_COLUMNS`.
+    """Revises the wrong answers of a rollout batch; makes the columns of `REVISION_COLUMNS`.
 
-    References and revisions of a step are drawn from the run's seed and the step alone, so that a resumed run draws
-    what the first one drew (vLLM samples by its own seed). Revisions are sampled as rollouts are.
+    References and revisions are drawn from the run's seed and the rollout batch's number alone, so that a resumed run
+    repeats them (vLLM samples with its own seed). Revisions are sampled as rollouts are.
     """
 
     def __init__(self, options: RevisionOptions, setup: Setup) -> None:
@@ -38,16 +38,16 @@ class Revisions:
     def __call__(
         self, rollout: Rollout, correct: Tensor | None, seed: int, write: Write, metrics: dict[str, list[float]]
     ) -> dict[str, Tensor]:
-        """The columns of all ranks' rows; ``correct`` are the verdicts (N,) on them, ``None`` = there are none.
+        """The columns of all ranks' rows; ``correct``: verdicts (N,), ``None`` = there are none.
 
         Raises:
-            ValueError: the reward functions leave no verdicts, or a prompt is not text.
+            ValueError: the reward functions log no verdicts, or a prompt is not text.
         """
         if correct is None:
             raise ValueError(_NO_VERDICTS % "revision")
         rows, batch, answers = rollout.rows, rollout.batch, self.decode(rollout.batch["completion_ids"])
         jobs, most = self._jobs(correct, len(rows), seed)
-        filled = [*jobs, *[(0, 0, self.ranks.index * len(rows))] * (most - len(jobs))]  # as many on each rank
+        filled = [*jobs, *[(0, 0, self.ranks.index * len(rows))] * (most - len(jobs))]  # the same number on each rank
         texts = gather_object(answers)
         prompts = [
             in_place_of_text(
@@ -65,8 +65,8 @@ class Revisions:
         return self._columns(batch, jobs, token_ids, right.tolist(), metrics)
 
     def _jobs(self, correct: Tensor, rows: int, seed: int) -> tuple[list[tuple[int, int, int]], int]:
-        """This rank's revisions, each (its row, place among the row's, row of all ranks of the reference); and how many
-        the rank with the most has."""
+        """This rank's revisions, each (row, number among the row's revisions, reference's row of all ranks); and the
+        largest number of revisions on any rank."""
         options = self.options
         table = references(correct, self.group_size, options.references, seed, need_correct=options.need_correct).view(
             -1, rows, options.references
@@ -108,7 +108,7 @@ class Revisions:
         }
 
     def _log(self, counts: dict[str, int], metrics: dict[str, list[float]]) -> None:
-        """Of all ranks: shares of the rows that were revised and of these that some revision repaired, tokens spent."""
+        """Log, over all ranks, the share of rows revised, the share of those that a revision repaired, and tokens."""
         numbers = torch.tensor([*counts.values()], dtype=torch.float64, device=self.ranks.device)
         total = dict(zip(counts, self.ranks.accelerator.reduce(numbers, "sum").tolist(), strict=True))
         metrics["revisions/frac_revised"].append(total["revised"] / total["rows"])
@@ -118,7 +118,7 @@ class Revisions:
 
 
 def in_place_of_text(prompt: Any, written: Callable[[str], str]) -> Any:
-    """``prompt``, plain text or messages, with what is ``written`` from its text, or its last message's, in its place.
+    """``prompt`` with its text, or its last message's, replaced by ``written`` of that text.
 
     Raises:
         ValueError: the last message is not text.
@@ -132,7 +132,7 @@ def in_place_of_text(prompt: Any, written: Callable[[str], str]) -> Any:
 
 
 Score = Callable[[Tensor, Tensor, int], tuple[Tensor, Any]]
-"""Token ids and attention mask (B, P + T), and T → log π (B, T) of the last T, by the current policy, and more."""
+"""(token ids (B, P + T), attention mask, T) → (log π (B, T) of the last T under the current policy, more)."""
 Verdicts = Callable[[], Tensor | None]
 Tokenize = Callable[[list[Any]], Sequence[Any]]
 """TRL's: prompts → their token ids, and more."""
@@ -162,7 +162,7 @@ class Teacher:
     def siblings(
         self, rows: list[Row], batch: Batch, verdicts: Verdicts, seed: int, tokenize: Tokenize, score: Score
     ) -> dict[str, Tensor]:
-        """``teacher_contrast`` (B, T), what siblings' responses say of the tokens; all ranks make as many passes.
+        """``teacher_contrast`` (B, T), see `contrast`; the same number of passes on all ranks.
 
         Raises:
             ValueError: there are no verdicts.
@@ -175,13 +175,14 @@ class Teacher:
         of_all = of_all[:, (of_all >= 0).any(0)]
         texts = gather_object(self.decode(batch["completion_ids"]))
         chosen = torch.stack(self.ranks.own_share(list(of_all)))
-        after = [self._after(self._beside(rows, each.tolist(), texts), batch, tokenize, score) for each in chosen.T]
+        shown = [self._with_siblings(rows, each.tolist(), texts) for each in chosen.T]
+        after = [self._after(prompts, batch, tokenize, score) for prompts in shown]
         if not after:
             return {"teacher_contrast": torch.zeros(batch["completion_ids"].shape, device=self.ranks.device)}
         return {"teacher_contrast": contrast(torch.stack(after), chosen)}
 
-    def _beside(self, rows: list[Row], siblings: list[int], responses: Sequence[str]) -> list[Any]:
-        """For each row its prompt with the response of its sibling, a place in ``responses``; −1 = its own prompt."""
+    def _with_siblings(self, rows: list[Row], siblings: list[int], responses: Sequence[str]) -> list[Any]:
+        """Each row's prompt with its sibling's response, an index of ``responses``; −1 = the prompt alone."""
         return [
             row["prompt"]
             if sibling < 0
@@ -200,7 +201,7 @@ class Teacher:
 
 
 def reference_text(reference: Any) -> str:
-    """A gold answer as a teacher is shown it.
+    """A gold answer as text for a teacher's prompt.
 
     Raises:
         ValueError: neither text nor a number; other references need not hold the answer.

@@ -1,13 +1,13 @@
 """Rows of one prompt in one sequence: ``[prompt, completion 1, …, completion k]``.
 
-Every token keeps the position that it has in its row, and attention lets it see the prompt and its own completion, up
-to itself. Log-probabilities, entropies and gradients are those of the rows, up to the order in which sums add.
+Every token keeps the position that it has in its row and attends to the prompt and its own completion, up to itself.
+Log-probabilities, entropies and gradients are those of the rows, up to the order of summation.
 
 Each completion begins with a copy of the prompt's last token, which predicts its first; its own last token predicts
 nothing and is left out. With prompts of P tokens and completions of n₁ … n_k that is ``P − 1 + Σ n`` tokens instead of
 ``Σ (P + n)``. SDPA computes all M² pairs of a packed sequence of M tokens; `planned_cuts` counts it.
 
-The other half plans which rows go into which micro-batch, so that little of it is padding: pure functions of lengths.
+The other functions plan which rows go into which micro-batch, so that little is padding: pure functions of lengths.
 """
 
 import inspect
@@ -25,20 +25,20 @@ from transformers import PretrainedConfig, PreTrainedModel
 from trl.trainer.utils import compute_flops_per_token
 
 _CANDIDATES = 512
-"""Cuts are searched at no more places than this: the search is quadratic, and finer ones gain next to nothing."""
+"""Largest number of places at which a cut is tried: the search is quadratic, and more places gain next to nothing."""
 _NEVER = 2**62
 LEAST_GAIN = 1.3
-"""Prompts are shared where that leaves so many times less work, by an estimate without the LM head: 1.44 times less
-took 1.18 times less time, .99 times 1.03 (docs/run_file.md)."""
+"""Prompts are shared where the estimated work, LM head left out, falls by this factor. Measured: a factor of 1.44 made
+steps 1.18 times as fast, one of .99 1.03 times (docs/run_file.md)."""
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """What is known of units whose rows may share prompts, beside their lengths.
+    """The data, other than lengths, of units whose rows may share prompts.
 
     Attributes:
-        totals: completion tokens of each rank's units, all rows together.
-        prompts: the number of each one's prompt, the same for the same prompt of one rank.
+        totals: completion tokens of each unit of each rank, summed over its rows.
+        prompts: number of each unit's prompt, the same for the same prompt of one rank.
         attention_length: see `evenkeel.trainer.step.packing.attention_length`.
     """
 
@@ -48,14 +48,14 @@ class Sharing:
 
 
 def work(tokens: Tensor, sequences: Tensor, attention_length: float) -> Tensor:
-    """``tokens · (1 + length / attention_length)``, rounded: what ``tokens`` in ``sequences`` of one length cost, in
-    tokens without attention. 0 where there are none."""
+    """``tokens · (1 + length / attention_length)``, rounded, with ``length = tokens / sequences``: the cost of a
+    micro-batch in units of a token without attention. 0 where there are no tokens."""
     length = tokens / sequences.clamp(min=1)
     return (tokens * (1 + length / attention_length)).round().long()
 
 
 def pays(shared: Any, unshared: Any) -> Any:
-    """Where ``shared`` work is `LEAST_GAIN` times less than ``unshared`` work."""
+    """Whether ``unshared`` work is at least `LEAST_GAIN` times the ``shared`` work; elementwise for tensors."""
     return shared * LEAST_GAIN <= unshared
 
 
@@ -74,7 +74,7 @@ def padded_tokens(prompts: Int[Tensor, "U"], completions: Int[Tensor, "U"], rows
 def packed_tokens(
     prompt_lengths: Int[Tensor, "U"], totals: Int[Tensor, "U"], prompts: Int[Tensor, "U"]
 ) -> tuple[Int[Tensor, "U V"], Int[Tensor, "U V"]]:
-    """Tokens of units i … j where neighbours of one prompt share it, padding included, and in how many sequences.
+    """Tokens of units i … j where neighbors of one prompt share it, padding included, and the number of sequences.
 
     ``G · max over prompts of (prompt − 1 + Σ completions)``, see `evenkeel.trainer.step.packing`; 0 below i = j.
     """
@@ -99,16 +99,16 @@ def planned_cuts(
     units_each: int = 1,
     sharing: Sharing | None = None,
 ) -> list[list[list[int]]]:
-    """The units of each micro-batch, for every rank: like lengths together, as few tokens as a cut of them can have.
+    """The units of each micro-batch, for every rank: similar lengths together, and as little work as such a cut allows.
 
-    Units are sorted by their width, with ``sharing`` also by prompt where that pays, and cut where the work summed over
-    the micro-batches is least; of several ranks the longest in each micro-batch counts. All ranks get as many
-    micro-batches, with the same number of units each. Where a rank has fewer to train, one that is left out stands
-    there as padding: unit u is then written as ``−1 − u``. Micro-batches that are not needed come first, with one such.
+    Units are sorted by width, with ``sharing`` also by prompt where that pays, and cut where the work summed over the
+    micro-batches is least; the rank with the most work in a micro-batch counts. All ranks get the same number of
+    micro-batches and of units in each. Where a rank has fewer units to train, a unit u that is left out fills the place
+    as padding, written as ``−1 − u``. Micro-batches that are not needed come first, each with unit 0 as padding.
 
     Args:
         lengths: tokens of each unit's prompt and completion on each rank; a completion of 0 is left out.
-        budget: padded tokens of one micro-batch at most. Where no cut keeps it, ``units_each`` units a micro-batch.
+        budget: padded tokens of one micro-batch at most; where no cut fits, micro-batches have ``units_each`` units.
         rows_per_unit: 1, or the group size where groups stay together.
         units_each: units of the configured micro-batch; ``num_microbatches · units_each`` is never less than U.
         sharing: where rows may share prompts; ``None`` = they do not.
@@ -124,7 +124,7 @@ def planned_cuts(
         return [empty for _ in lengths]
 
     def cost(order: Tensor, *, shares: bool) -> tuple[Tensor, Tensor]:
-        """Tokens, and what they cost, of units i … j in an order: of the rank with the most."""
+        """Tokens and cost of units i … j in this order, each the maximum over ranks."""
         ordered = lengths.gather(1, order[:, :, None].expand_as(lengths))[:, :present]
         ordered = ordered.where((ordered[:, :, 1:] > 0), 1)  # padding alone: one token each
         tokens = torch.stack([padded_tokens(rank[:, 0], rank[:, 1], rows_per_unit) for rank in ordered])
@@ -156,7 +156,7 @@ def planned_cuts(
 
 
 def _by_prompt(order: Tensor, prompt_lengths: Tensor, width: Tensor, totals: Tensor, prompts: Tensor) -> Tensor:
-    """Units in ``order``, those of one prompt together, the longest packed sequence first; left out ones last."""
+    """``order`` with the units of a prompt together, the longest packed sequence first; units left out come last."""
     present = width > 0
     sums = torch.zeros(int(prompts.max()) + 1, dtype=totals.dtype).scatter_add(0, prompts, totals * present)
     packed = (sums[prompts] + prompt_lengths).masked_fill(~present, 0)
@@ -168,8 +168,8 @@ def _by_prompt(order: Tensor, prompt_lengths: Tensor, width: Tensor, totals: Ten
 def _best_cut(
     tokens: Int[Tensor, "U U"], cost: Int[Tensor, "U U"], max_microbatches: int, budget: int
 ) -> tuple[list[int] | None, int]:
-    """Ends of the segments whose cost is least in sum, none of more tokens than ``budget`` (``None``: no cut fits), and
-    that sum."""
+    """Ends of the segments with the least summed cost, none with more tokens than ``budget``, and that cost; ends are
+    ``None`` where no cut fits."""
     units = len(cost)
     edges = torch.arange(0, units, -(-units // _CANDIDATES))
     ends = torch.cat([edges[1:], torch.tensor([units])])
@@ -193,13 +193,13 @@ def _best_cut(
 
 
 class Packing(NamedTuple):
-    """Where the tokens of rows (B, P + T), padded on both sides, lie in packed sequences (G, M).
+    """The layout of rows (B, P + T), padded on both sides, in packed sequences (G, M).
 
     Attributes:
         source: each packed token's place in the flattened rows; 0 for padding.
         owner: 0 for a token that all rows of the sequence share, 1 + b for one of row b alone, −1 for padding.
-        scored, target: the places, in flattened (G, M), whose next token is scored, and where in flattened (B, T) the
-            score belongs.
+        scored, target: the places, in flattened (G, M), whose next token gets a log-probability, and the place of that
+            in flattened (B, T).
         shape: (B, T).
     """
 
@@ -216,7 +216,7 @@ class Packing(NamedTuple):
 
 
 def prompt_numbers(prompt_ids: Int[Tensor, "B P"], prompt_mask: Int[Tensor, "B P"]) -> Int[Tensor, "B"]:
-    """The same number for rows of the same prompt; on a GPU the host waits for it."""
+    """The same number for rows of the same prompt; waits for the device."""
     numbers: Tensor = prompt_ids.masked_fill(prompt_mask == 0, -1).unique(dim=0, return_inverse=True)[1]
     return numbers
 
@@ -224,11 +224,11 @@ def prompt_numbers(prompt_ids: Int[Tensor, "B P"], prompt_mask: Int[Tensor, "B P
 def packing(
     numbers: Int[Tensor, "B"], prompts: Int[Tensor, "B"], completions: Int[Tensor, "B"], before: int, after: int
 ) -> Packing:
-    """Rows of the same prompt's number in one sequence; all on the CPU.
+    """The packing in which rows with the same prompt number share a sequence; all on the CPU.
 
     Args:
         prompts, completions: tokens of each row's prompt, which ends in column ``before − 1``, and of its completion,
-            which begins in the next; a completion of 0 takes no place.
+            which begins in the next; a row with completion 0 is not packed.
         before, after: columns of prompts and of completions.
     """
     rows_of: dict[int, list[int]] = defaultdict(list)
@@ -252,23 +252,23 @@ def packing(
 
 
 def visible(owner: Int[Tensor, "G M"]) -> Bool[Tensor, "G 1 M M"]:
-    """Which token (last dimension) each token (the one before) attends to: what all share and its own, up to itself.
+    """Attention mask, (sequence, 1, query, key): a token sees the shared tokens and its row's, up to itself.
 
-    Padding sees padding, for a softmax over nothing is not a number.
+    Padding sees padding: a softmax over nothing would be NaN.
     """
     key, query = owner[:, None, :], owner[:, :, None]
     return ((key == 0) | (key == query)).tril()[:, None]
 
 
 def with_shared_prompts(model: Callable[..., Any], packed: Packing) -> Callable[..., Any]:
-    """``model`` with TRL's fused head, called for rows as TRL calls it, and run on packed sequences.
+    """``model`` with TRL's fused head, as a callable that takes rows as TRL passes them and runs packed sequences.
 
-    What it returns holds ``log_probs`` and ``entropy`` (or ``None``) of the completions alone, (B, T): 0 where a row
-    was not laid out or TRL's label says that a token is not scored, as TRL's head does.
+    Its result has ``log_probs`` and ``entropy`` (or ``None``) of the completions, (B, T): 0 in rows that are not packed
+    and, as in TRL's head, at tokens without a label.
     """
 
     def forward(*, input_ids: Tensor, attention_mask: Tensor, labels: Tensor, **keywords: Any) -> SimpleNamespace:
-        del attention_mask  # labels say which tokens are scored, the packing which are there
+        del attention_mask  # the packing has the tokens, the labels say which of them get a log-probability
         following = labels.flatten()[packed.source + 1].masked_fill(packed.owner < 0, -100)
         outputs = model(
             input_ids=input_ids.flatten()[packed.source],
@@ -290,9 +290,9 @@ def with_shared_prompts(model: Callable[..., Any], packed: Packing) -> Callable[
 
 
 def attention_length(config: PretrainedConfig) -> float:
-    """The length at which attention over it costs as many operations a token as all else in the layers.
+    """The sequence length at which attention costs as many operations a token as the rest of the layers.
 
-    About six times the hidden size. The LM head is left out: it computes the completions' tokens in any layout.
+    About six times the hidden size. The LM head is left out: its work is the same in any layout.
     """
     without, with_one = (compute_flops_per_token(config, length) for length in (0, 1))
     head = 3 * 2 * config.vocab_size * config.hidden_size
@@ -300,7 +300,7 @@ def attention_length(config: PretrainedConfig) -> float:
 
 
 def unshareable(model: PreTrainedModel, *, has_plain_cache: bool, has_rotary_positions: bool) -> str | None:
-    """Why rows of a model cannot share their prompt; ``None`` = they can."""
+    """The reason why rows of a model cannot share their prompt; ``None`` = they can."""
     implementation = model.config.get_text_config()._attn_implementation
     if not has_plain_cache:
         return "not all layers have full attention"

@@ -1,4 +1,4 @@
-"""What the trainer is doing: where the time of an optimizer step goes, and what it was doing when memory ran out.
+"""Phases of training: the time that each takes of an optimizer step, and the one in which memory ran out.
 
 Times are the host's; nothing waits for a device in order to be timed. ``timing/<phase>_s`` are the seconds of each
 optimizer step on the logging process; a log line holds the mean over its steps.
@@ -6,13 +6,13 @@ optimizer step on the logging process; a log line holds the mean over its steps.
 - ``generate``: completions, with their decoding into text; also those of revisions;
 - ``sync``: handing the weights to vLLM; 0 without it;
 - ``old_logps``, ``reference``: scoring the completions under π_old and under the reference, where that is done;
-- ``verify_wait``: what judging adds to the step: TRL's ``_calculate_rewards``, with the gathering of rewards, and so
-  the wait for the slowest rank;
+- ``verify_wait``: the time that scoring adds to the step: TRL's ``_calculate_rewards``, which gathers rewards and so
+  waits for the slowest rank;
 - ``prepare``: the rest of making a rollout batch: padding, advantages, their diagnostics, TRL's cut;
 - ``update``: forwards, backwards, planned micro-batches, clipping, the optimizer;
-- ``log``: logging, of the step before: the time of a log is known when it has been written.
+- ``log``: logging of the previous step, since a log line cannot hold its own time.
 
-They add up to the time of the training steps and logs; evaluations, checkpoints and the loading of rows are in none.
+They add up to the time of training steps and logging; evaluations, checkpoints and the loading of rows are not in it.
 """
 
 import time
@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TIMED = ("generate", "sync", "old_logps", "reference", "verify_wait", "prepare", "update", "log")
-"""What a step's time is divided into."""
+"""Phases that divide the time of a step."""
 _STARTS_CLOCK = ("update", "log")
 _ALWAYS = (*_STARTS_CLOCK, "evaluate")
-"""Phases that are noted wherever they begin; the others only while the clock runs."""
+"""Phases that open at any time; the others only while the clock runs."""
 DESCRIPTIONS = {
     "generate": "generation",
     "sync": "generation",
@@ -35,26 +35,26 @@ DESCRIPTIONS = {
     "optimizer": "optimizer step",
     "evaluate": "evaluation",
 }
-"""Phase → what messages call it."""
+"""Phase → its name in messages."""
 _BEFORE = "preparation"
 
 
 class Phases:
-    """The phases that are open, one inside the other, and the seconds of each since they were last read.
+    """The stack of open phases, and the seconds of each since the last `end_step`.
 
-    The time of a phase inside another one counts for the inner one alone. Time counts inside ``update`` and ``log``.
+    Time in a nested phase counts for the inner one alone. The clock runs inside ``update`` and ``log``.
     """
 
     def __init__(self) -> None:
         self._seconds = dict.fromkeys(TIMED, 0.0)
-        self._open: list[tuple[str, float]] = []  # the phases that are open, and when each last came to the top
+        self._open: list[tuple[str, float]] = []  # each open phase, and when it last was the innermost
         self._microbatch_ended: float | None = None
         self._failed: str | None = None
         self._after_backward = False
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """What is done inside is ``name``."""
+        """Inside, phase ``name`` is open."""
         if name not in _ALWAYS and not self.is_timed:
             yield
             return
@@ -74,7 +74,7 @@ class Phases:
 
     @property
     def is_timed(self) -> bool:
-        """Whether the time that goes by now is counted."""
+        """Whether the clock runs."""
         return any(name in _STARTS_CLOCK for name, _ in self._open)
 
     @property
@@ -84,7 +84,7 @@ class Phases:
 
     @property
     def doing(self) -> str:
-        """For messages: what was being done when the current exception was raised, or is being done now."""
+        """For messages: the phase in which the current exception was raised, or the one that is open now."""
         if self._failed is not None:
             return self._failed
         if self._open:
@@ -92,32 +92,32 @@ class Phases:
         return DESCRIPTIONS["optimizer"] if self._after_backward else _BEFORE
 
     def begin_training(self) -> None:
-        """Forget the times of an optimizer step that was not finished."""
+        """Drop the times of an optimizer step that was not finished."""
         self.end_step()
         self._microbatch_ended = None
 
     def microbatch_starts(self) -> None:
-        """Between micro-batches the host may wait for the newest loss; after the step's last comes the optimizer."""
+        """Count the time since `microbatch_ended` as ``update``: a wait for the newest loss, or the optimizer step."""
         if self._microbatch_ended is not None:
             self._seconds["update"] += time.perf_counter() - self._microbatch_ended
             self._microbatch_ended = None
 
     def microbatch_ended(self) -> None:
-        """From here until the next micro-batch, or the end of the step, is ``update`` too."""
+        """Count the time from here to the next micro-batch, or to the end of the step, as ``update``."""
         self._microbatch_ended = time.perf_counter()
 
     def gradient_is_complete(self) -> None:
-        """What comes next is the optimizer's step."""
+        """Note that the optimizer step comes next."""
         self._after_backward = True
 
     def end_step(self) -> dict[str, float]:
-        """Metrics of the optimizer step that has just been made, and start again."""
+        """The metrics of the optimizer step that has just been made; resets the times."""
         self.microbatch_starts()
         seconds, self._seconds = self._seconds, dict.fromkeys(TIMED, 0.0)
         return {f"timing/{name}_s": value for name, value in seconds.items()}
 
     def _count(self) -> None:
-        """Give the time until now to the phase on top, and start the one below it from here."""
+        """Count the time until now for the innermost phase, and restart all open phases from now."""
         if not self._open:
             return
         (name, since), now = self._open[-1], time.perf_counter()

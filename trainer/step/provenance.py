@@ -1,8 +1,8 @@
-"""Whether exactly the tokens that the policy sampled are trained, where a completion is a conversation with tools.
+"""Checks that exactly the tokens that the policy sampled are trained, where completions are conversations with tools.
 
-A token that is marked wrongly, made again from text, left out of the loss or scored in another context spoils the
-gradient, and nothing in a log shows it: docs/provenance.md. `EngineCheck` does as much for vLLM's weights, whose error
-an importance ratio would hide.
+A token that is masked wrongly, tokenized again from text, left out of the loss or scored in another context spoils the
+gradient, and nothing in a log shows it: docs/provenance.md. `EngineCheck` compares vLLM's weights with the trainer's:
+an importance ratio would hide their difference.
 """
 
 import math
@@ -20,24 +20,24 @@ from evenkeel.trainer.step.rollout import AGREEMENT, loss_mask
 from evenkeel.trainer.step.setup import Batch, Ranks, Setup, temporarily
 
 BOUNDS = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
-"""The largest difference of a log-probability between vLLM and the trainer that rounding explains, by what the trainer
-computes in. Measured: 7e-6 in float32, 0.11 in bfloat16 (configs/README.md); larger models may reach more.
+"""The largest difference of a log-probability between vLLM and the trainer that rounding explains, by the trainer's
+dtype. Measured: 7e-6 in float32, 0.11 in bfloat16 (configs/README.md); larger models may reach more.
 """
 METRIC = "environment/provenance"
 SAMPLED, DUE, PLAIN = "sampled", "gradient_due", "plain_logps"
-"""Entries (B, T) of a checked batch: tokens that the policy wrote; those that need a gradient; their `plain_logps`, at
+"""Entries (B, T) of a checked batch: tokens that the policy wrote; those that must get a gradient; `plain_logps` at
 some tokens of each turn, NaN at the others."""
 BATCHES = 2
-"""Rollout batches that are checked, the first of each process: what can go wrong lies in code, not in the data."""
+"""Number of rollout batches to check, the first of each process: errors are in code, not in single rows."""
 ROUNDING = BOUNDS | {torch.float32: 1e-4}
-"""The largest difference of a log-probability that rounding explains, by what passes compute in: docs/provenance.md."""
+"""The largest difference of a log-probability that rounding explains, by dtype of the passes: docs/provenance.md."""
 _EVERY, _OUTLIERS = 32, 0.01
-"""Log-probabilities are compared at the first token of each turn and at every so many of the completion; that share of
-them may differ by more, for rounding can change a router's experts."""
+"""Log-probabilities are compared at the first token of each turn and at every 32nd of the completion; a share of 0.01
+may differ by more, since rounding can change a router's experts."""
 
 
 class Turn(NamedTuple):
-    """One answer of the policy: all ids that it was shown, and those that it wrote."""
+    """One answer of the policy: the ids of its context, and the ids that it wrote."""
 
     shown: list[int]
     written: list[int]
@@ -46,8 +46,8 @@ class Turn(NamedTuple):
 def conversations(calls: Sequence[Sequence[Turn]], rows: Sequence[Sequence[int]]) -> list[list[Turn]]:
     """The turns of each of ``rows``, the batch's ids of prompt and completion.
 
-    The first call asks for one turn of every row, the later ones for turns of those that called a tool: a turn is given
-    to the row that agrees with it longest.
+    The first call has one turn of every row, later calls have turns of rows that called a tool. A turn is assigned to
+    the row with which it has the longest common prefix.
     """
     found = [[turn] for turn in calls[0]]
     for call in calls[1:]:
@@ -61,7 +61,7 @@ def conversations(calls: Sequence[Sequence[Turn]], rows: Sequence[Sequence[int]]
 
 
 def agreement(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """How many things, ids or characters, both begin with."""
+    """Length of the common prefix."""
     differing = (place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
     return next(differing, min(len(one), len(other)))
 
@@ -79,7 +79,7 @@ def first_difference(
 
 
 def plain_logps(trainer: Any, ids: Sequence[int], places: Sequence[int]) -> Tensor:
-    """``log π`` (K,) of the tokens at ``places`` of a conversation, by the model alone: no padding, no mask."""
+    """``log π`` (K,) of the tokens at ``places`` of a conversation, from the bare model: no padding, no mask."""
     before = torch.tensor(places, device=trainer.accelerator.device) - 1
     given = torch.tensor([ids[: max(places) + 1]], device=before.device)
     unchecked = disable_gradient_checkpointing(trainer.model, trainer.args.gradient_checkpointing_kwargs)
@@ -89,11 +89,11 @@ def plain_logps(trainer: Any, ids: Sequence[int], places: Sequence[int]) -> Tens
 
 
 class Provenance:
-    """Compares the first rollout batches, and the loss on them, with what the policy was asked and answered.
+    """Compares the first rollout batches, and the loss on them, with the policy's recorded contexts and answers.
 
-    The log-probabilities of the loss's pass at `PLAIN` have to be those of the model alone. Their gradient has to be
-    exactly 0 at every token that the policy did not write, and another number at one that it wrote: unless its
-    advantage is 0 (also by a strategy), the ratio of its row may be clipped, vLLM's is 0, or the policy has moved.
+    The log-probabilities of the loss's pass at `PLAIN` must equal those of the bare model. Their gradient must be
+    exactly 0 at every token that the policy did not write, and not 0 at one that it wrote, unless its advantage is 0
+    (also by a strategy), the ratio of its row may be clipped, vLLM's ratio is 0, or the policy has moved.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -111,13 +111,13 @@ class Provenance:
         self.begin_training()
 
     def begin_training(self) -> None:
-        """Forget what was not finished."""
+        """Drop the records of a step that was not finished."""
         self._calls = list[list[Turn]]()
         self._differences, self._gradients = list[Tensor](), list[tuple[Tensor, ...]]()
         self._is_watching = False
 
     def recording(self, trainer: Any, *, is_training: bool) -> AbstractContextManager[None]:
-        """Meanwhile the answers of TRL's ``_generate_single_turn``, or of an override, are noted."""
+        """Inside, contexts and answers of ``_generate_single_turn``, TRL's or an override, are recorded."""
         answer, is_due = trainer._generate_single_turn, self._left and is_training
         self._calls = [] if is_due else self._calls
 
@@ -130,9 +130,9 @@ class Provenance:
         return temporarily(trainer, {"_generate_single_turn": noted} if is_due else {})
 
     def check(self, trainer: Any, batch: Batch, metrics: dict[str, list[float]]) -> None:
-        """Compare this rank's rollout batch with the turns that were noted, and add `SAMPLED` and `PLAIN` to it.
+        """Compare this rank's rollout batch with the recorded turns, and add `SAMPLED` and `PLAIN` to it.
 
-        A collective where it is due; where a row differs all ranks raise a `FaultError`.
+        A collective in the first `BATCHES` batches; if a row differs all ranks raise a `FaultError`.
         """
         if not self._left:
             return
@@ -172,21 +172,21 @@ class Provenance:
         metrics[METRIC].append(1.0)
 
     def _written(self, turns: Sequence[Turn]) -> list[bool]:
-        """Which tokens of a conversation, its prompt included, the policy wrote."""
+        """For each token of a conversation, its prompt included, whether the policy wrote it."""
         marks = [False] * (len(turns[-1].shown) + len(turns[-1].written))
         for turn in turns:
             marks[len(turn.shown) : len(turn.shown) + len(turn.written)] = [True] * len(turn.written)
         return marks[: len(turns[0].shown) + self.limit]
 
     def start_rollout(self, batch: Batch, step: int) -> None:
-        """Start on a rollout batch, written after ``step`` optimizer steps; tokens with an advantage are due."""
+        """Start on a rollout batch generated after ``step`` optimizer steps; tokens with an advantage are `DUE`."""
         self._written_after = step
         if SAMPLED in batch:
             batch[DUE] = batch[SAMPLED] & (batch["advantages"].view(len(batch[SAMPLED]), -1) != 0)
 
     @contextmanager
     def of(self, trainer: Any, batch: Batch) -> Iterator[None]:
-        """Inside, the loss of a micro-batch is computed: `watch` is called, of what any override makes of it too."""
+        """Inside, a micro-batch's loss is computed; `watch` also gets log-probabilities that an override changed."""
         score = trainer._get_per_token_logps_and_entropies
 
         def watched(*positional: Any, **keywords: Any) -> Any:
@@ -200,7 +200,7 @@ class Provenance:
             yield
 
     def watch(self, logps: Tensor) -> None:
-        """Note the ``logps`` (B, T) of a loss, and their gradient when it flows; outside a loss do nothing."""
+        """Record the ``logps`` (B, T) of a loss, and their gradient in the backward pass; no effect outside a loss."""
         if self._current is None or not logps.requires_grad:
             return
         batch, advantages, has_moved = self._current
@@ -222,7 +222,7 @@ class Provenance:
         logps.register_hook(read)
 
     def finish_step(self) -> None:
-        """Before the optimizer moves raise what was noted, on all ranks; a collective in a step of a checked batch."""
+        """Raise for records that are wrong, before the optimizer steps; a collective in steps of a checked batch."""
         is_due, differences, gradients, words = self._is_watching, self._differences, self._gradients, ""
         self.begin_training()
         if not is_due:
@@ -244,7 +244,7 @@ class Provenance:
 
 
 def _raise_on_all(ranks: Ranks, words: str) -> None:
-    """Raise the words of each rank that has some, on all ranks; a collective."""
+    """Raise on all ranks if any has ``words``; a collective."""
     if ranks.any(bool(words)):
         words = words or "Another rank would not train exactly what its policy wrote."
         what = f"{words} Leave out overrides of TRL's loop and loss, or take another chat template."
@@ -255,7 +255,7 @@ PROMPTS, PROMPT_TOKENS, TOKENS = 8, 16, 16
 
 
 def compute_dtype(args: Any, model: Any) -> torch.dtype:
-    """What the trainer's forward passes round to; TF32 keeps as many bits as float16."""
+    """The dtype to whose precision the trainer's forward passes round; TF32 keeps as many bits as float16."""
     if args.bf16:
         return torch.bfloat16
     if args.fp16 or (args.tf32 and model.dtype == torch.float32):
@@ -264,11 +264,11 @@ def compute_dtype(args: Any, model: Any) -> torch.dtype:
 
 
 class EngineCheck:
-    """Trusts vLLM only as far as it has scored known tokens alike.
+    """Compares vLLM's log-probabilities with the trainer's.
 
-    After every sync of the weights 8 prompts of 16 random tokens are continued by 16 tokens, drawn as rollouts are but
-    with a seed of their own, and scored by the trainer. The largest difference over all ranks is logged as
-    ``vllm/agreement_max``; above ``bound`` (``None`` = that of `BOUNDS`) every rank raises.
+    After every weight sync vLLM continues 8 prompts of 16 random tokens by 16 tokens, drawn as rollouts are but with a
+    seed of their own, and the trainer computes their log-probabilities. The largest difference over all ranks is logged
+    as ``vllm/agreement_max``; above ``bound`` (``None`` = that of `BOUNDS`) every rank raises.
     """
 
     def __init__(self, setup: Setup, bound: float | None) -> None:
@@ -279,7 +279,7 @@ class EngineCheck:
     def __call__(
         self, engine: Any, model: Any, score: Callable[..., Any], step: int, metrics: dict[str, list[float]]
     ) -> None:
-        """Check by ``score``, TRL's, that the engine has the weights of ``model``; a collective.
+        """Check with ``score``, TRL's method, that the engine has the weights of ``model``; a collective.
 
         Raises:
             FaultError: with the usual causes; its code is ``engine-disagreement``.
@@ -308,8 +308,8 @@ class EngineCheck:
             )
 
     def _probe(self, engine: Any) -> tuple[Tensor, Tensor]:
-        """Token ids (B, P + T) of which the engine has just written the last T, exactly as it writes rollouts, and its
-        ``log π`` of these (B, T), NaN where it gives none; every rank asks."""
+        """Token ids (B, P + T), the last T generated by the engine as in rollouts, and its ``log π`` (B, T) of these,
+        NaN where it returns none; a collective."""
         special = set(self.tokenizer.all_special_ids)
         plain = torch.tensor([token for token in range(self.tokenizer.vocab_size) if token not in special])
         generator = torch.Generator().manual_seed(0)
@@ -323,13 +323,13 @@ class EngineCheck:
 
 @contextmanager
 def _probing(engine: Any, temperature: float) -> Iterator[None]:
-    """The engine as rollouts find it, also in the middle of an evaluation that draws otherwise; few tokens."""
+    """Inside, the engine samples `TOKENS` tokens as in rollouts, also during an evaluation that samples otherwise."""
     changed: dict[str, Any] = {
         "temperature": temperature,
         "max_completion_length": TOKENS,
         "generation_kwargs": {**engine.generation_kwargs, "seed": 0, "ignore_eos": True},
     }
-    if engine.mode == "colocate" and engine.enable_sleep_mode:  # put to sleep after the probe it would forget
+    if engine.mode == "colocate" and engine.enable_sleep_mode:  # sleeping after the probe would drop its weights
         engine.llm.wake_up(tags=["kv_cache"])
         changed["enable_sleep_mode"] = False
     with temporarily(engine, changed):

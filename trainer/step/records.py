@@ -1,6 +1,6 @@
-"""What a rollout batch was, row by row: what the policy saw and wrote, the verdicts, the rewards, the advantages.
+"""Records of a rollout batch's rows: prompt, completion, verdict, rewards, advantage.
 
-Rows are read off when their advantages are final and before anything is shuffled; nothing of the step changes.
+Taken once the advantages are final, before the rows are shuffled; the step is not changed.
 """
 
 import json
@@ -25,7 +25,7 @@ class Recorder:
 
     Attributes:
         sink: takes the number of the batch in the run and this rank's rows, column → values.
-        rows_per_batch: so many rows of all ranks, rounded up to whole groups, are recorded; ``None`` = all.
+        rows_per_batch: rows of all ranks to record, rounded up to whole groups; ``None`` = all.
     """
 
     sink: Callable[[int, Columns], None] | None = None
@@ -49,7 +49,7 @@ class Recorder:
         self.sink(rollout.position.rollout, {name: [values[row] for row in rows] for name, values in columns.items()})
 
     def columns(self, rollout: Rollout) -> Columns:
-        """Everything known of this rank's rows; trainer/lab/README.md says what each column is."""
+        """Columns of this rank's rows; trainer/lab/README.md describes each."""
         batch, tokenizer = rollout.batch, self.tokenizer
         ids = completion_token_ids(batch, tokenizer.pad_token_id)
         prompts = [
@@ -57,7 +57,7 @@ class Recorder:
         ]
         first = self.ranks.index * len(rollout.rows)
         places = [first + row for row in range(len(rollout.rows))]
-        scores = {**rollout.scores, **batch}  # where TRL or a strategy asked for them
+        passes = {**rollout.scores, **batch}  # where TRL or a strategy asked for them
         return {
             "batch": [rollout.position.rollout] * len(ids),
             "step": [rollout.position.step] * len(ids),
@@ -71,15 +71,15 @@ class Recorder:
             "num_tokens": list(map(len, ids)),
             "truncated": [bool(row) and row[-1] not in self.ends for row in ids],
             "mask": _uncounted(rollout.mask, ids),
-            **self._judgements(rollout),
+            **self._scores(rollout),
             "advantage": per_response(batch["advantages"], loss_mask(batch)).tolist(),
             "advantages": _per_token(batch["advantages"] if batch["advantages"].dim() == 2 else None, ids),
-            "old_logps": _per_token(scores.get("old_per_token_logps"), ids),
-            "entropies": _per_token(scores.get("old_entropies"), ids),
+            "old_logps": _per_token(passes.get("old_per_token_logps"), ids),
+            "entropies": _per_token(passes.get("old_entropies"), ids),
         }
 
-    def _judgements(self, rollout: Rollout) -> Columns:
-        """Rewards of each function, their weighted sum, the verdict, and what the functions said of each row."""
+    def _scores(self, rollout: Rollout) -> Columns:
+        """Rewards of each function, their weighted sum, the verdict, and the columns that the functions logged."""
         rows, logged = len(rollout.rows), rollout.columns
         per_function = rollout.rewards_per_function[self.ranks.index * rows :][:rows]
         scored = {f"rewards/{name}": per_function[:, n] for n, name in enumerate(self.reward_names)}
@@ -96,13 +96,13 @@ class Recorder:
 
 
 def recorded_groups(num_groups: int, group_size: int, rows: int | None) -> set[int]:
-    """Which groups of a batch are recorded: all, or as many as hold ``rows`` rows, evenly spread from the first on."""
+    """The groups of a batch to record: all, or as many as hold ``rows`` rows, evenly spread, the first included."""
     wanted = num_groups if rows is None else min(num_groups, -(-rows // group_size))
     return {place * num_groups // wanted for place in range(wanted)}
 
 
 def completion_token_ids(batch: dict[str, Any], padding: int) -> list[list[int]]:
-    """The tokens of each completion, those too that no loss counts: TRL blanks the mask of truncated ones."""
+    """The tokens of each completion, also where TRL has cleared the mask (truncated completions)."""
     lengths = batch["completion_mask"].sum(1)
     filled = (batch["completion_ids"] != padding).long()
     last = filled.shape[1] - filled.flip(1).argmax(1)
@@ -111,7 +111,7 @@ def completion_token_ids(batch: dict[str, Any], padding: int) -> list[list[int]]
 
 
 def _uncounted(mask: Tensor, ids: list[list[int]]) -> list[list[bool] | None]:
-    """Which tokens the loss counts; ``None`` where it counts all, as it nearly always does."""
+    """Tokens that the loss counts, of each row; ``None`` where it counts all, the usual case."""
     cut = [row[: len(kept)] for row, kept in zip(mask.bool().tolist(), ids, strict=True)]
     return [None if all(row) else row for row in cut]
 

@@ -5,7 +5,7 @@ Every estimator takes ``rewards`` (N,) float and ``group_size`` and returns (N,)
 
 The contract, checked when an estimator is registered:
 
-- NaN in ⇔ NaN out. NaN marks a completion that no reward function could judge; it is left out of every mean and std.
+- NaN in ⇔ NaN out. NaN marks a completion that no reward function scored; it is left out of every mean and std.
 - A group whose scored rewards are all equal (also a group with one scored response) gets exact zeros. Without this the
   float noise of ``r − mean`` over ``std + ε``, under a fresh Adam, moves the weights by a whole learning rate.
 

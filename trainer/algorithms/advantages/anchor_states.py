@@ -33,7 +33,7 @@ def gigpo(
     - ``A^S``: ``R_{i,k} = Σ_{l ≥ k} γ^{l−k} r_{i,l}``, the outcome added to the last turn, against the turns of the
       group whose ``state_keys`` are equal, its own row's too.
 
-    Against a set means centred by its mean (``mean``) and divided by its std + ε, ddof = 1 (``mean_std``). A turn that
+    Against a set means centered by its mean (``mean``) and divided by its std + ε, ddof = 1 (``mean_std``). A turn that
     is alone in its state, or whose state is not known, has ``A^S = 0``. A set of equal returns gets zeros; a group of
     equal outcomes still teaches where its turns differ. With one turn a row and equal states it is
     ``(1 + ω)`` times `dr_grpo` or `grpo`.

@@ -15,7 +15,7 @@ LARGEST_WEIGHT = 1e6
 def bnpo_beta(
     rewards: Float[Tensor, "N"], group_size: int, *, lowest: float = 0.0, highest: float = 1.0
 ) -> Float[Tensor, "N"]:
-    """Centred rewards divided by the Beta density of the group's pass rate, fitted to the batch.
+    """Centered rewards divided by the Beta density of the group's pass rate, fitted to the batch.
 
     With rewards mapped to [0, 1], p the mean of a group, m and v (ddof = 1) mean and variance of p over the groups:
     ``a = (m(1−m)/v − 1)m``, ``b = (m(1−m)/v − 1)(1−m)``, ``α = max(1, 1 + a/3)``, ``β = max(1, 1 + b/3)``,
@@ -28,7 +28,7 @@ def bnpo_beta(
 
     Source: BNPO (arXiv 2506.02864).
     Evidence: golden table from running the authors' ``compute_bnpo_outcome_advantage``.
-    Limits: for one reward; the sum over several normalised rewards of the paper is not here.
+    Limits: for one reward; the sum over several normalized rewards of the paper is not here.
     """
     unit = (rewards - lowest) / (highest - lowest)
     pass_rates = group_mean(unit, group_size)
@@ -55,5 +55,5 @@ def _fitted_beta(pass_rates: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _beta_density(values: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
-    normaliser = torch.lgamma(alpha + beta) - torch.lgamma(alpha) - torch.lgamma(beta)
-    return (normaliser + torch.xlogy(alpha - 1, values) + torch.xlogy(beta - 1, 1 - values)).exp()
+    normalizer = torch.lgamma(alpha + beta) - torch.lgamma(alpha) - torch.lgamma(beta)
+    return (normalizer + torch.xlogy(alpha - 1, values) + torch.xlogy(beta - 1, 1 - values)).exp()

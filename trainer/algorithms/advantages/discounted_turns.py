@@ -1,4 +1,4 @@
-"""Group Turn Policy Optimization: normalised discounted returns of turns."""
+"""Group Turn Policy Optimization: normalized discounted returns of turns."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ def turn_discounted(
     gamma: Share = 0.9,
     within: Literal["turn", "group"] = "turn",
 ) -> Float[Tensor, "N T"]:
-    """Each turn's discounted return, standardised over the turns of its number in the group.
+    """Each turn's discounted return, standardized over the turns of its number in the group.
 
     ``R_{i,k} = Σ_{l ≥ k} γ^{l−k} r_{i,l}``, the outcome ``r_i`` added to the last turn;
     ``A_{i,t} = (R_{i,k} − mean) / (std + ε)`` on the tokens of turn k, 0 on inserted ones; std with ddof = 1, ε = 1e-4.
@@ -28,9 +28,9 @@ def turn_discounted(
     (``"group"``). One turn a row: `grpo` of ``r_i + r_{i,0}``. Turns of equal returns get zeros; a group of equal
     outcomes still teaches where turns were paid differently, or where γ < 1 tells quick answers from slow ones.
 
-    Source: GTPO (arXiv 2511.14846): normalised discounted returns of turns as advantages; γ = .9.
+    Source: GTPO (arXiv 2511.14846): normalized discounted returns of turns as advantages; γ = .9.
     Evidence: by hand. No code was found; of the paper the abstract and digests were read, not the equation.
-    Limits: over which turns the paper normalises is not known, hence ``within``. Its rewards (a format penalty for each
+    Limits: over which turns the paper normalizes is not known, hence ``within``. Its rewards (a format penalty for each
         turn, the shaping of failed answers by the likeness of their code) are the environment's, not this estimator's.
     """
     returns = turn_returns(rewards, turn_rewards, gamma)

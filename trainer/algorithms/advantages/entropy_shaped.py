@@ -68,7 +68,7 @@ def gtpo(
         tokens = (rows[:, None] & counted).view(-1, group_size, mask.shape[1])
         shares = _share_at_position(credit.view_as(tokens), tokens)
         values = base.view(-1, group_size, 1) + alpha_2 * shares
-        shaped = shaped + _standardised(values, tokens).view_as(shaped)
+        shaped = shaped + _standardized(values, tokens).view_as(shaped)
     return finished(shaped.to(rewards.dtype), rewards, group_size)
 
 
@@ -79,7 +79,7 @@ def _share_at_position(credit: Tensor, tokens: Tensor) -> Tensor:
     return tokens.sum(1, keepdim=True) * credit / total.clamp(min=ENTROPY_EPSILON)
 
 
-def _standardised(values: Tensor, tokens: Tensor) -> Tensor:
+def _standardized(values: Tensor, tokens: Tensor) -> Tensor:
     """Mean 0 and std 1 over the tokens of each group, 0 elsewhere, (groups, G, T)."""
     count = tokens.sum((1, 2), keepdim=True).clamp(min=1)
     deviation = (values - values.where(tokens, 0.0).sum((1, 2), keepdim=True) / count).where(tokens, 0.0)

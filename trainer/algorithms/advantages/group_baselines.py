@@ -14,7 +14,7 @@ MEAN_EPSILON = 1e-6
 
 
 def grpo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
-    """Rewards standardised inside the group.
+    """Rewards standardized inside the group.
 
     ``A_i = (r_i − mean_G r) / (std_G r + ε)``, std with ddof = 1, ε = 1e-4.
 
@@ -25,7 +25,7 @@ def grpo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
 
 
 def dr_grpo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
-    """Rewards centred inside the group, without the std that favours questions too easy or too hard.
+    """Rewards centered inside the group, without the std that favors questions too easy or too hard.
 
     ``A_i = r_i − mean_G r``.
 
@@ -69,7 +69,7 @@ def rloo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
 
 @traits(depends_on_other_groups=True)
 def reinforce_pp(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
-    """Rewards centred inside the group, then divided by the std over all responses of the batch.
+    """Rewards centered inside the group, then divided by the std over all responses of the batch.
 
     ``A'_i = r_i − mean_G r``, ``A = (A' − mean A') / (std A' + ε)``.
 
@@ -81,10 +81,10 @@ def reinforce_pp(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, 
         is `reinforce_pp_token`.
     Limits: whitens over responses, so that a long response counts as much as a short one.
     """
-    centred = dr_grpo(rewards, group_size)
-    scored = centred[~centred.isnan()]
+    centered = dr_grpo(rewards, group_size)
+    scored = centered[~centered.isnan()]
     std = scored.std() if scored.numel() > 1 else rewards.new_tensor(1.0)
-    return centred / (std + WHITENING_EPSILON)
+    return centered / (std + WHITENING_EPSILON)
 
 
 def opo(rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
@@ -106,7 +106,7 @@ def opo(rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"])
 
 @traits(depends_on_other_groups=True)
 def gpg(rewards: Float[Tensor, "N"], group_size: int, *, f_norm: float = 1.0) -> Float[Tensor, "N"]:
-    """Centred rewards, scaled up by the share of responses that earned nothing.
+    """Centered rewards, scaled up by the share of responses that earned nothing.
 
     ``A_i = α (r_i − mean_G r) / f_norm``, ``α = N / #{i : r_i ≠ 0}`` over the scored rows of the batch (1 where all
     rewards are 0).
@@ -122,7 +122,7 @@ def gpg(rewards: Float[Tensor, "N"], group_size: int, *, f_norm: float = 1.0) ->
 
 
 def maxrl(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
-    """Centred rewards divided by the group's mean: hard questions weigh most.
+    """Centered rewards divided by the group's mean: hard questions weigh most.
 
     ``A_i = (r_i − μ) / (μ + ε)``, μ = mean_G r, ε = 1e-6. At r ∈ {0, 1} the gradient is that of the log-likelihood of
     being right, where `dr_grpo`'s is that of the share of right answers.

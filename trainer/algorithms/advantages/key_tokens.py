@@ -40,7 +40,7 @@ def ktae(
     Limits: the authors compare probabilities of tables bit by bit, so that rounding decides which equally likely tables
         count in p. That moves v by up to .1 in the golden inputs, in 300 random groups of 8 by up to .59 (.03 in the
         mean, more than .001 for 47 % of the tokens), of 16 by up to .79. With ties recognised in their code the two
-        differ by 1.8e-6 there. v is not centred: a group's advantages need not sum to 0.
+        differ by 1.8e-6 there. v is not centered: a group's advantages need not sum to 0.
     """
     values = torch.zeros(completion_ids.shape, dtype=torch.float64, device=rewards.device)
     for start in range(0, len(rewards), group_size):

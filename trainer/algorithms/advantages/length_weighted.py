@@ -20,7 +20,7 @@ def lambda_grpo(
     """GRPO with a preference for long or short responses, at a fixed exponent.
 
     ``A_i = f_i · grpo_i``, ``f_i = n · softmax_i(h_i^λ)``, ``h_i = 1 + r z_i``, z the lengths of the n scored responses
-    of the group standardised (ddof = 1; 0 where all are equal), λ = ``exponent``, r = ``spread``. λ > 0 prefers long
+    of the group standardized (ddof = 1; 0 where all are equal), λ = ``exponent``, r = ``spread``. λ > 0 prefers long
     responses, λ < 0 short ones; λ = 0 is `grpo`.
 
     Raises:
@@ -40,8 +40,8 @@ def lambda_grpo(
     count = group_count(scored, group_size).view(-1, group_size)
     deviation = known - known.nanmean(1, keepdim=True)
     variance = deviation.square().nansum(1, keepdim=True) / (count - 1).clamp(min=1)
-    standardised = deviation / variance.sqrt().where(variance > 0, 1.0)
-    preference = (1 + spread * standardised).pow(exponent).masked_fill(~scored.view(-1, group_size), -torch.inf)
+    standardized = deviation / variance.sqrt().where(variance > 0, 1.0)
+    preference = (1 + spread * standardized).pow(exponent).masked_fill(~scored.view(-1, group_size), -torch.inf)
     weights = count * preference.softmax(1)
     return finished(grpo(rewards, group_size) * weights.view(-1).to(rewards.dtype), rewards, group_size)
 
@@ -55,7 +55,7 @@ def vl_norm(
     ``A_i = grpo_i · L_i^{−α} / mean_j L_j^{−α}``, the mean over all scored responses of the batch that have a token.
     α = 1 is the minimum of variance; the authors use 0.75 on mathematics, so that long responses count more.
 
-    Source: VL Norm, first named ΔL normalisation (arXiv 2509.07558).
+    Source: VL Norm, first named ΔL normalization (arXiv 2509.07558).
     Evidence: golden table from running the authors' ``compute_grpo_outcome_advantage`` (``use_grpopp``).
     Limits: published for a loss that sums tokens over one constant denominator: ``loss_type: dr_grpo``. Under a loss
         with 1/L of its own (``grpo``) lengths are divided out twice.

@@ -1,4 +1,4 @@
-"""Several rewards, each normalised before they are summed."""
+"""Several rewards, each normalized before they are summed."""
 
 import torch
 from jaxtyping import Float
@@ -15,7 +15,7 @@ def gdpo(
     rewards_per_function: Float[Tensor, "N F"],
     reward_weights: Float[Tensor, "F"],
 ) -> Float[Tensor, "N"]:
-    """Each reward function standardised in its group, the weighted sum standardised over the batch.
+    """Each reward function standardized in its group, the weighted sum standardized over the batch.
 
     ``z_{i,f} = (r_{i,f} − mean_G r_f) / (std_G r_f + ε)``, ``s_i = Σ_f w_f z_{i,f}``,
     ``A = (s − mean s) / (std s + ε)``, over what was scored; std with ddof = 1, ε = 1e-4. A function whose rewards are
@@ -30,8 +30,8 @@ def gdpo(
     """
     scores = torch.zeros_like(rewards)
     for column, weight in zip(rewards_per_function.unbind(1), reward_weights, strict=True):
-        centred = finished(column - group_mean(column, group_size), column, group_size)
-        scores = scores + weight * (centred / group_scale(column, group_size)).nan_to_num()
+        centered = finished(column - group_mean(column, group_size), column, group_size)
+        scores = scores + weight * (centered / group_scale(column, group_size)).nan_to_num()
     scored = scores[~rewards.isnan()]
     std = scored.std() if scored.numel() > 1 else rewards.new_tensor(1.0)
     return (scores / (std + GROUP_STD_EPSILON)).masked_fill(rewards.isnan(), torch.nan)

@@ -16,7 +16,7 @@ def sdpo(
 ) -> Float[Tensor, "N T"]:
     """SDPO: how much likelier a token is to the same policy once it is shown the answer.
 
-    ``A_{i,t} = log π_T(y_t) − log π_old(y_t)``, π_T the policy behind a prompt that shows the answer (`teacher_logps`):
+    ``A_{i,t} = log π_T(y_t) − log π_old(y_t)``, π_T the policy under a prompt that shows the answer (`teacher_logps`):
     the gradient of ``−KL(π || π_T)`` as the sampled tokens estimate it. The reward is not in it, except that unscored
     responses are left out. ``{name: mix, of: {grpo: 0.5, sdpo: 0.5}}`` adds it to GRPO (Eq. 3 there).
 

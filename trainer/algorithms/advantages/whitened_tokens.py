@@ -29,7 +29,7 @@ def reinforce_pp_original(rewards: Float[Tensor, "N"], lengths: Int[Tensor, "N"]
 
 @traits(depends_on_other_groups=True)
 def reinforce_pp_token(rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
-    """Rewards centred inside the group, then whitened over the tokens of the batch.
+    """Rewards centered inside the group, then whitened over the tokens of the batch.
 
     ``A'_i = r_i − mean_G r``, ``A_i = (A'_i − m) / √(v + ε)``, m and v (ddof = 1) the mean and variance of A' over all
     tokens of scored responses, dead groups among them: a response counts ``L_i`` times.
@@ -39,8 +39,8 @@ def reinforce_pp_token(rewards: Float[Tensor, "N"], group_size: int, lengths: In
     Limits: verl gives a group of equal rewards ``−m/√(v + ε)``, the same for all its tokens; here it gets 0. m is not
         0 where lengths follow rewards, so that a group's advantages need not sum to 0.
     """
-    centred = finished(rewards - group_mean(rewards, group_size), rewards, group_size)
-    return finished(_whitened_over_tokens(centred, lengths), rewards, group_size)
+    centered = finished(rewards - group_mean(rewards, group_size), rewards, group_size)
+    return finished(_whitened_over_tokens(centered, lengths), rewards, group_size)
 
 
 def _whitened_over_tokens(values: Tensor, lengths: Tensor) -> Tensor:

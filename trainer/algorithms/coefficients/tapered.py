@@ -20,9 +20,9 @@ def topr(
     """TOPR: right answers weigh 1, wrong ones their importance ratio tapered to [0, 1].
 
     ``c = 1`` where A ≥ 0, else ``min(w, 1)``; (B, T) in [0, 1]. A wrong answer that the policy has already left weighs
-    less and less, so it is not pushed towards probability 0 forever; a right one keeps its full weight.
+    less and less, so it is not pushed toward probability 0 forever; a right one keeps its full weight.
 
-    ``ratio="product"`` is the paper's ``w = Π_t ρ_t``; ``"geometric"`` its length-normalised form; ``"token"`` takes
+    ``ratio="product"`` is the paper's ``w = Π_t ρ_t``; ``"geometric"`` its length-normalized form; ``"token"`` takes
     each token's own ρ, as several public implementations do.
 
     It is meant for the reward itself, R = +1 right and −1 wrong, without a baseline: an advantage estimator that

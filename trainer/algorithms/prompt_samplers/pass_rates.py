@@ -40,7 +40,7 @@ class difficulty:  # noqa: N801 strategies are named as they are written in a ru
         return drawn
 
     def observe(self, prompts: Tensor, solved: Tensor) -> None:
-        """Move the rates of ``prompts`` (P,) towards ``solved`` (P,), the share of right responses; NaN unscored."""
+        """Move the rates of ``prompts`` (P,) toward ``solved`` (P,), the share of right responses; NaN unscored."""
         for prompt, share in zip(prompts.tolist(), solved.tolist(), strict=True):
             if share == share:  # NaN: no response of the group was scored
                 before = self.pass_rates.get(prompt, share)

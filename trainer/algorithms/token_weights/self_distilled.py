@@ -19,9 +19,9 @@ def rlsd(
 ) -> Float[Tensor, "B T"]:
     """RLSD: tokens that the answer makes likelier weigh more in good responses and less in bad ones.
 
-    ``w_{i,t} = (1 − λ) + λ clip((π_T / π_old)^sign(A), 1 − ε, 1 + ε)``, π_T the policy behind a prompt that shows the
+    ``w_{i,t} = (1 − λ) + λ clip((π_T / π_old)^sign(A), 1 − ε, 1 + ε)``, π_T the policy under a prompt that shows the
     answer (`teacher_logps`), λ = ``strength``, ε = ``max_change``. The verifier's reward says which way a response is
-    pushed, the teacher only how far each token. With ``decay_steps`` λ falls linearly to 0 in so many optimizer steps;
+    pushed, the teacher only how far each token. With ``decay_steps`` λ falls linearly to 0 in so many steps;
     the authors' scripts write 50.
 
     Source: RLSD (arXiv 2604.03128), as THU-BPM/RLCSD writes it; λ and ε of its scripts.
@@ -46,8 +46,8 @@ def rlcsd(
 ) -> Float[Tensor, "B T"]:
     """RLCSD: tokens to which right and wrong siblings' solutions speak differently are pushed by how they differ.
 
-    ``r_{i,t} = λ tanh(e_{i,t} / τ)``, e how much likelier the token is to the policy behind a right sibling's response
-    than behind wrong ones' (`teacher_contrast`), τ = ``temperature``, λ = ``strength``. Tokens of which |r| is above
+    ``r_{i,t} = λ tanh(e_{i,t} / τ)``, e how much likelier the token is to the policy after a right sibling's response
+    than after wrong ones' (`teacher_contrast`), τ = ``temperature``, λ = ``strength``. Tokens of which |r| is above
     δ = ``threshold`` train ``A + r``, clamped so that the sign of A stays; the others train A. A row's loss is the mean
     over the others plus η = ``selected_weight`` times the mean over these:
 
