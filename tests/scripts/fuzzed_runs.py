@@ -46,11 +46,7 @@ SMALL = {
     "num_generations": 2,
     "per_device_train_batch_size": 8,
     "max_completion_length": 4,
-    "use_cpu": True,
-    "bf16": False,
-    "gradient_checkpointing": False,
     "lr_scheduler_type": "constant",
-    "logging_steps": 1,
 }
 LAUNCHERS = ("cpu_two_processes", "ddp", "one_gpu", "zero2", "zero3", "fsdp2")
 VARIABLES = """
@@ -99,11 +95,7 @@ def base(draw: random.Random, folder: Path) -> dict[str, Any]:
 
 
 def make_case(folder: Path, model: Path, seed: int, number: int, *, of_file: bool = False) -> Case:
-    """Write case ``number`` of ``seed`` to ``folder``: ``run.yaml``, ``model``, rows, perhaps ``launcher.yaml``.
-
-    Args:
-        of_file: edit ``run.yaml``, or override it, and nothing else.
-    """
+    """Write case ``number`` of ``seed`` to ``folder``; with ``of_file`` only the run file is edited, or overridden."""
     draw = random.Random(f"{seed}/{number}")
     shutil.copytree(model, folder / "model")
     for part, rows in (("train", ROWS), ("test", HELD_OUT)):

@@ -42,10 +42,7 @@ FORK, FORKING = multiprocessing.get_context("fork"), Lock()
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a case ended, and what was said.
-
-    ``run``, ``refused``, ``passed on``, ``dropped`` (a setting), ``traceback`` or ``hangs``.
-    """
+    """How a case ended: ``run``, ``refused``, ``passed on``, ``dropped``, ``traceback`` or ``hangs``; and its words."""
 
     number: int
     kind: str
@@ -166,10 +163,9 @@ def test_each_setting_of_an_accepted_edit_is_held_or_named(tiny_model: Path, tmp
         with mock.patch.dict(os.environ):  # of which TRL's arguments set some
             case = make_case(file.parent, tiny_model, SEED, number, of_file=True)
             result = checked(str(file), case.overrides, processes=None, runs_code=False, known=known)
-            report = text_report(result, "run.yaml")
             if not result.errors:
                 accepted += 1
-                assert dropped(file, case.overrides, report) == [], case.what
+                assert dropped(file, case.overrides, text_report(result, "run.yaml")) == [], case.what
     assert accepted >= 10
 
 
