@@ -115,8 +115,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         case (Congruence() | Named(value=Congruence()), _) | (
             Quantified(),
             Congruence() | Named(value=Congruence()),
-        ) if (ours := _as_congruence(gold)) and (theirs := _as_congruence(answer, ours.name)):
-            return ours in (theirs, replace(theirs, name="")) and not is_doubtful(theirs.name)
+        ) if (wanted := _as_congruence(gold)) and (given := _as_congruence(answer, wanted.name)):
+            return wanted in (given, replace(given, name="")) and not is_doubtful(given.name)
         # what says more than a value: for which letters, from which steps, about which number
         case (Quantified(), _) | (_, Quantified()):
             quantified = [form for form in (gold, answer) if isinstance(form, Quantified)]
@@ -165,8 +165,9 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             written_out = _PRIME_POWERS.fullmatch(gold.latex)
             return not written_out and same_measure(gold, answer) and algebra(gold, answer)
         case Words(), Words():
-            texts = gold.text, answer.text
-            return compatible(*texts) or same_ratio(*texts) or len({text.removesuffix("pm") for text in texts}) < 2
+            is_afternoon = gold.text.removesuffix("pm") == answer.text.removesuffix("pm")
+            is_ratio = same_ratio(gold.text, answer.text.replace("to", ":"))
+            return compatible(gold.text, answer.text) or is_ratio or is_afternoon
         case Words(), Number(unit=""):
             return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
         case Number(is_fraction=True, unit=""), Words():

@@ -108,7 +108,7 @@ _KINDS |= dict.fromkeys(["real", "constant", "number"], "R")
 FUNCTIONS = frozenset(NOTATION["functions"].split())
 NUMBERS: dict[str, int] = NOTATION["numbers"]
 _ARTICLE = re.compile(r"^(?:An?|The) (?=\w)|(?<!\S)(?:an?|the) ")
-_TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?")
+_TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?|\d+ to \d+")
 _VERDICTS: dict[str, str] = {
     spelling: verdict for verdict, others in NOTATION["verdicts on series"].items() for spelling in (verdict, *others)
 }

@@ -97,3 +97,37 @@ def test_a_gold_with_anything_more_in_it_is_not_paid(gold, more, place):
     answer = "".join([*pieces[:cut], f" {more} " if more[0] == "\\" else more, *pieces[cut:]])
     verdict = MathAnswer(workers=1, answer_in="answer_tag")(f"<answer>{answer}</answer>", gold)
     assert verdict.score != 1, (gold, answer)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 360), st.integers(1, 360))
+def test_degrees_are_the_same_multiple_of_pi_and_no_other(degrees, other):
+    turn = Fraction(other, 180)
+    arc = f"\\frac{{{turn.numerator}\\pi}}{{{turn.denominator}}}"
+    pairs = [(arc, f"{degrees}^\\circ"), (f"{degrees}^\\circ", arc)]
+    paid = [MathAnswer(workers=1)(f"\\boxed{{{answer}}}", gold).score for gold, answer in pairs]
+    assert paid == [degrees == other] * 2 or turn.denominator == 1
+
+
+@given(st.integers(0, 23), st.integers(0, 59), st.integers(0, 23), st.sampled_from(["p.m.", "a.m."]))
+def test_a_time_of_day_is_itself_only(hour, minute, other, half):
+    at = f"{other % 12 or 12}:{minute:02d} {half}"
+    verdict = same(read(f"{hour}:{minute:02d}").form, read(at).form, undecided)
+    is_same = hour == other % 12 + 12 * (half == "p.m.")
+    assert verdict in ((True, False) if is_same else (False,))
+
+
+@given(st.integers(2, 50), st.integers(-60, 60), st.integers(2, 50), st.integers(-60, 60), st.sampled_from("kmn"))
+def test_a_family_is_the_congruence_of_its_numbers(modulus, residue, by, more, letter):
+    gold, answer = read(f"x \\equiv {residue} \\pmod{{{modulus}}}").form, read(f"x = {by}{letter}{more:+d}").form
+    assert same(gold, answer, undecided) is (modulus == by and (residue - more) % modulus == 0)
+
+
+UNITS = ["J", "N", "V", "kg", "km/h", "m/s", "m/s^2", "W/m^2"]
+
+
+@given(st.integers(1, 99), st.sampled_from(UNITS), st.integers(1, 99), st.sampled_from(UNITS))
+def test_a_quantity_is_neither_another_number_nor_of_another_unit(number, unit, other, with_unit):
+    gold, answer = read(f"{number} \\text{{ {unit}}}").form, read(f"{other} \\text{{ {with_unit}}}").form
+    assert same(gold, answer, undecided) is ((number, unit) == (other, with_unit))
+    assert same(Number(Fraction(number)), answer, undecided) is (number == other)
