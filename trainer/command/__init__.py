@@ -72,8 +72,8 @@ def refused_in_words(main: Callable[[Sequence[str] | None], int]) -> Callable[..
             return main(argv)
         except Refusal as refusal:
             print(f"\n{refusal}", file=sys.stderr)
-        except (IsADirectoryError, NotADirectoryError, PermissionError) as error:
-            print(f"\n{error.filename}: {error.strerror}.", file=sys.stderr)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+            print(f"\n{error.filename}: {error.strerror}." if error.filename else f"\n{error}", file=sys.stderr)
         return 2
 
     return answered

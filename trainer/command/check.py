@@ -54,7 +54,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("config", type=named_file, metavar="RUN", help=RUN_FILE)
     command.add_argument("overrides", nargs="*", metavar="key=value", help=OVERRIDES)
     command.add_argument("--processes", type=positive(int), metavar="N", help="default: the file's num_processes")
-    command.add_argument("--device-memory", type=float, metavar="GIB", help="of the GPU; default: this machine's")
+    command.add_argument(
+        "--device-memory", type=positive(float), metavar="GIB", help="of the GPU; default: this machine's"
+    )
     command.add_argument("--no-code", action="store_true", help="import nothing that the file names")
     command.add_argument("--json", action="store_true", help="print one JSON object")
     return command

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenkeel.trainer.command import command_line, refused_in_words
+from evenkeel.trainer.command import command_line, positive, refused_in_words
 from evenkeel.trainer.lab.gradients import bench, named_strategies
 from evenkeel.trainer.lab.gradients.sources import recipe_of, recorded_batches, sampled_batches
 from evenkeel.trainer.lab.gradients.table import strategy_table
@@ -38,7 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     strategies, absent = named_strategies(arguments.strategies)
     batches = recorded_batches(source, arguments.batches) if is_run else sampled_batches(path, arguments.batches)
     weights = arguments.weights or config.model.name_or_path
-    policy = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
+    code = config.model.trust_remote_code
+    revision = None if arguments.weights else config.model.revision
+    policy = AutoModelForCausalLM.from_pretrained(
+        weights, dtype=torch.float32, revision=revision, trust_remote_code=code
+    )
     loss, longest = args.loss_type, args.max_completion_length
     found = bench(batches, policy, recipe_of(experiment), strategies, loss, longest)
     found.absent.update(absent)
@@ -57,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     command = command_line(__name__, __doc__)
     command.add_argument("source", type=named_path, metavar="RUN|CONFIG", help="a run's directory or YAML file")
     command.add_argument("--strategies", default="all", help="a,b+c or all")
-    command.add_argument("--batches", type=int, default=16, help="most rollout batches; default: 16")
+    command.add_argument("--batches", type=positive(int), default=16, help="most rollout batches; default: 16")
     command.add_argument("--weights", help="of the policy; default: the configuration's model")
     command.add_argument("--to", type=Path, metavar="DIRECTORY", help="for gradients.json")
     return command

@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenkeel.trainer.command import command_line, refused_in_words
+from evenkeel.trainer.command import command_line, positive, refused_in_words
 from evenkeel.trainer.lab.rollouts import RecordedRollouts, write_page
 from evenkeel.trainer.lab.rollouts.page import ROLLOUTS
 
@@ -32,7 +32,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--steps", type=_steps, default=(None, None), metavar="FIRST:LAST", help="only these optimizer steps"
     )
-    command.add_argument("--most", type=int, default=ROLLOUTS, help=f"most rollouts to read; default: {ROLLOUTS}")
+    command.add_argument(
+        "--most", type=positive(int), default=ROLLOUTS, help=f"most rollouts to read; default: {ROLLOUTS}"
+    )
     return command
 
 

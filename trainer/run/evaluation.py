@@ -8,6 +8,7 @@ from typing import Any
 
 from evenkeel.trainer.run.config import RunConfig, evaluation_arguments
 from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.export.policy import adapted
 from evenkeel.trainer.run.record.directory import fresh_directory
 from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, read_record
 
@@ -53,7 +54,7 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
 
     config = experiment.config
     trainer = RLVRTrainer(
-        model=_policy(config, args),
+        model=_policy(config),
         reward_funcs=experiment.reward_functions,
         args=args,
         train_dataset=next(iter(experiment.held_out.values())),  # TRL wants one; nothing is trained
@@ -69,12 +70,12 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
     return trainer
 
 
-def _policy(config: RunConfig, args: Any) -> Any:
+def _policy(config: RunConfig) -> Any:
     """The model for TRL: the checkpoint's name, or an adapter merged into the model that it names."""
     name = config.model.name_or_path
     if not (Path(name) / "adapter_config.json").exists():
         return name
-    from peft import AutoPeftModelForCausalLM
+    from peft import PeftConfig
 
-    loading = {**(args.model_init_kwargs or {}), "trust_remote_code": config.model.trust_remote_code}
-    return AutoPeftModelForCausalLM.from_pretrained(name, **loading).merge_and_unload()
+    base = PeftConfig.from_pretrained(name).base_model_name_or_path
+    return adapted(config, base, name).merge_and_unload()

@@ -1,9 +1,10 @@
 """The policy of a checkpoint, as the trainer held it: whole, or with its adapter."""
 
+from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.run.config import quantization_config
+from evenkeel.trainer.run.config import RunConfig, quantization_config
 from evenkeel.trainer.run.export.source import Source
 from evenkeel.trainer.run.record.manifest import model_files
 
@@ -43,16 +44,21 @@ def merged(policy: Any, dtype: str | None) -> Any:
 
 
 def _adapted(source: Source, base: str) -> Any:
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM
-
     model = source.config.model
-    loading: dict[str, Any] = {"quantization_config": quantization_config(source.config)}
-    loading["attn_implementation"] = model.attn_implementation
     files = source.record["model_files"], model_files(base, model.revision)
     trained_on, now = ({n: v for n, v in each.items() if n.endswith(_WEIGHTS)} for each in files)
     if trained_on and now and trained_on != now:
         raise Refusal(f"{base} holds other weights than {source.run.path} was trained on. Name those with --base.")
+    return adapted(source.config, base, source.checkpoint)
+
+
+def adapted(config: RunConfig, base: str, adapter: Path | str) -> Any:
+    """The adapter on its base model, in the dtype and with the quantized values that it was trained with."""
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    model = config.model
+    loading = {"quantization_config": quantization_config(config), "attn_implementation": model.attn_implementation}
     policy = AutoModelForCausalLM.from_pretrained(
         base,
         revision=model.revision,
@@ -62,4 +68,4 @@ def _adapted(source: Source, base: str) -> Any:
     )
     if model.quantization is not None:
         policy = policy.dequantize()
-    return PeftModel.from_pretrained(policy, source.checkpoint)
+    return PeftModel.from_pretrained(policy, adapter)
