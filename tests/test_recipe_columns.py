@@ -22,99 +22,95 @@ SOLUTION = "```python\nclass Solution:\n    def double(self, x):\n        return
 STDIN = [{"input": "1 2\n", "output": "3\n"}, {"input": "4 5\n", "output": "9\n"}]
 ANSWER, WRONG = "so it is \\boxed{7}", "so it is \\boxed{8}"
 
-PUBLISHED: dict[tuple[str | None, str | None], list[tuple[Any, str]]] = {
-    ("openai/gsm8k", "main"): [({"question": "3 + 4?", "answer": "3 + 4 = <<3+4=7>>7\n#### 7"}, ANSWER)],
-    ("DigitalLearningGmbH/MATH-lighteval", "default"): [
-        ({"problem": "$3+4$?", "level": "Level 1", "type": "Algebra", "solution": "It is $\\boxed{7}$."}, ANSWER)
-    ],
-    ("HuggingFaceH4/MATH-500", None): [
-        (
-            {"problem": "$3+4$?", "solution": "…", "answer": "7", "subject": "Algebra", "level": 1, "unique_id": "t"},
-            ANSWER,
-        )
-    ],
-    ("agentica-org/DeepScaleR-Preview-Dataset", None): [
-        ({"problem": "$3+4$?", "answer": "7", "solution": "…"}, ANSWER)
-    ],
-    ("Open-Reasoner-Zero/orz_math_57k_collection", None): [
-        (
-            [
-                {"from": "human", "value": "$3+4$?"},
-                {"from": "assistant", "ground_truth": {"value": "7", "pass_at_n": None}},
-            ],
-            ANSWER,
-        )
-    ],
-    ("google-research-datasets/mbpp", "full"): [
-        (
-            {
-                "task_id": 1,
-                "text": "Write a function to double a number.",
-                "code": "def double(x):\r\n  return x + x",
-                "test_list": ["assert double(2) == 4", "assert double(-1) == -2"],
-                "test_setup_code": "",
-                "challenge_test_list": [],
-            },
-            DOUBLE,
-        )
-    ],
-    ("openai/openai_humaneval", None): [
-        (
-            {
-                "task_id": "HumanEval/0",
-                "prompt": 'def double(x: int) -> int:\n    """Twice x."""\n',
-                "canonical_solution": "    return x + x\n",
-                "test": "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-1) == -2\n",
-                "entry_point": "double",
-            },
-            DOUBLE,
-        )
-    ],
-    ("likaixin/TACO-verified", None): [
-        (
-            {
-                "question": "Read two numbers and print their sum.",
-                "starter_code": "",
-                "input_output": json.dumps({"inputs": ["1 2\n", "4 5\n"], "outputs": ["3\n", "9\n"]}),
-                "solutions": "[]",
-            },
-            SUM_OF_LINE,
-        ),
-    ],
-    ("agentica-org/DeepCoder-Preview-Dataset", "primeintellect"): [
-        (
-            {
-                "problem": "Sum.",
-                "solutions": [],
-                "tests": json.dumps([{"type": "stdin_stdout", **case, "fn_name": None} for case in STDIN]),
-            },
-            SUM_OF_LINE,
-        )
-    ],
-    ("agentica-org/DeepCoder-Preview-Dataset", "taco"): [
-        ({"problem": "Sum.", "tests": json.dumps({"inputs": ["1 2\n"], "outputs": ["3\n"]})}, SUM_OF_LINE)
-    ],
-    ("agentica-org/DeepCoder-Preview-Dataset", "lcbv5"): [
-        (
-            {
-                "problem": "Sum.",
-                "starter_code": "",
-                "tests": json.dumps([{**case, "testtype": "stdin"} for case in STDIN]),
-                "metadata": {"func_name": None},
-            },
-            SUM_OF_LINE,
-        ),
-        (
-            {
-                "problem": "Double a number.",
-                "starter_code": "class Solution:\n    def double(self, x):\n",
-                "tests": json.dumps([{"input": "2", "output": "4", "testtype": "functional"}]),
-                "metadata": {"func_name": "double"},
-            },
-            SOLUTION,
-        ),
-    ],
-}
+PUBLISHED: list[tuple[tuple[str | None, str | None], Any, str]] = [
+    (("openai/gsm8k", "main"), {"question": "3 + 4?", "answer": "3 + 4 = <<3+4=7>>7\n#### 7"}, ANSWER),
+    (
+        ("DigitalLearningGmbH/MATH-lighteval", "default"),
+        {"problem": "$3+4$?", "level": "Level 1", "type": "Algebra", "solution": "It is $\\boxed{7}$."},
+        ANSWER,
+    ),
+    (
+        ("HuggingFaceH4/MATH-500", None),
+        {"problem": "$3+4$?", "solution": "…", "answer": "7", "subject": "Algebra", "level": 1, "unique_id": "t"},
+        ANSWER,
+    ),
+    (("agentica-org/DeepScaleR-Preview-Dataset", None), {"problem": "$3+4$?", "answer": "7", "solution": "…"}, ANSWER),
+    (
+        ("Open-Reasoner-Zero/orz_math_57k_collection", None),
+        [
+            {"from": "human", "value": "$3+4$?"},
+            {"from": "assistant", "ground_truth": {"value": "7", "pass_at_n": None}},
+        ],
+        ANSWER,
+    ),
+    (
+        ("google-research-datasets/mbpp", "full"),
+        {
+            "task_id": 1,
+            "text": "Write a function to double a number.",
+            "code": "def double(x):\r\n  return x + x",
+            "test_list": ["assert double(2) == 4", "assert double(-1) == -2"],
+            "test_setup_code": "",
+            "challenge_test_list": [],
+        },
+        DOUBLE,
+    ),
+    (
+        ("openai/openai_humaneval", None),
+        {
+            "task_id": "HumanEval/0",
+            "prompt": 'def double(x: int) -> int:\n    """Twice x."""\n',
+            "canonical_solution": "    return x + x\n",
+            "test": "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-1) == -2\n",
+            "entry_point": "double",
+        },
+        DOUBLE,
+    ),
+    (
+        ("likaixin/TACO-verified", None),
+        {
+            "question": "Read two numbers and print their sum.",
+            "starter_code": "",
+            "input_output": json.dumps({"inputs": ["1 2\n", "4 5\n"], "outputs": ["3\n", "9\n"]}),
+            "solutions": "[]",
+        },
+        SUM_OF_LINE,
+    ),
+    (
+        ("agentica-org/DeepCoder-Preview-Dataset", "primeintellect"),
+        {
+            "problem": "Sum.",
+            "solutions": [],
+            "tests": json.dumps([{"type": "stdin_stdout", **case, "fn_name": None} for case in STDIN]),
+        },
+        SUM_OF_LINE,
+    ),
+    (
+        ("agentica-org/DeepCoder-Preview-Dataset", "taco"),
+        {"problem": "Sum.", "tests": json.dumps({"inputs": ["1 2\n"], "outputs": ["3\n"]})},
+        SUM_OF_LINE,
+    ),
+    (
+        ("agentica-org/DeepCoder-Preview-Dataset", "lcbv5"),
+        {
+            "problem": "Sum.",
+            "starter_code": "",
+            "tests": json.dumps([{**case, "testtype": "stdin"} for case in STDIN]),
+            "metadata": {"func_name": None},
+        },
+        SUM_OF_LINE,
+    ),
+    (
+        ("agentica-org/DeepCoder-Preview-Dataset", "lcbv5"),
+        {
+            "problem": "Double a number.",
+            "starter_code": "class Solution:\n    def double(self, x):\n",
+            "tests": json.dumps([{"input": "2", "output": "4", "testtype": "functional"}]),
+            "metadata": {"func_name": "double"},
+        },
+        SOLUTION,
+    ),
+]
 
 
 def sources() -> list[Any]:
@@ -131,8 +127,9 @@ def sources() -> list[Any]:
 
 
 @pytest.mark.parametrize(("source", "verifier"), sources())
-def test_the_reference_of_a_published_row_judges(source: Source, verifier: Any, tmp_path: Path) -> None:
-    rows = PUBLISHED[source.path, source.config_name]
+def test_the_reference_of_a_published_row_scores(source: Source, verifier: Any, tmp_path: Path) -> None:
+    rows = [(row, right) for name, row, right in PUBLISHED if name == (source.path, source.config_name)]
+    assert rows
     (tmp_path / "rows.json").write_text(json.dumps([row for row, _ in rows]))
     stored = source.model_copy(update={"path": str(tmp_path / "rows.json"), "split": None, "config_name": None})
     loaded = load_rows([stored], generators={}, system_prompt=None, base_dir=tmp_path)

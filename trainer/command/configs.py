@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.errors import suggest
-from evenkeel.trainer.command import command_line
+from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.run.config.shipped import CONFIGS, shipped_files
 
 _SCHEMA = re.compile(r"# yaml-language-server: \$schema=(\S+)\n")
 """The line by which an editor finds the schema of a file."""
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 2 refused."""
     given = parser().parse_args(argv)
