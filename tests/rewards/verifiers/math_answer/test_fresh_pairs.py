@@ -7,7 +7,7 @@ and of the 906 wrong answers of ``white_box_pairs.json``, which were made by rea
 of the next 210, the next 24, 85 of the next 180, 40 of the next 165 and 172 of the last 180 were paid; ten of these
 were known already, and five, a plain number with a percent sign, have been dropped as arguable. The author of
 ``white_box_unseen_pairs.json`` read the code of before the last fixes, which paid 168 of the 180 (two stand in
-``white_box_pairs.json`` too); before an answer had to be understood whole 105 were paid, and 33 are since, at the
+``white_box_pairs.json`` too); before an answer had to be understood whole 105 were paid, and 32 are since, at the
 price of 9 more right ones of the 616 in the fresh files and 2 of the 252 in ``natural_pairs.json``.
 Whoever looks at single pairs moves them to the learned ones and writes others.
 """
@@ -29,7 +29,7 @@ MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid a
     "fresh_attack_pairs.json": (74, 5, 80, 0),
     "natural_pairs.json": (252, 11, 252, 0),  # everyday notations, so that 20 stand in other files too
     "white_box_pairs.json": (0, 0, 901, 2),  # looked at since
-    "white_box_unseen_pairs.json": (0, 0, 180, 33),
+    "white_box_unseen_pairs.json": (0, 0, 180, 32),
 }
 
 
