@@ -49,7 +49,7 @@ SPELLINGS = {
     "dollars": lambda gold: f"${gold}$" if "$" not in gold else gold,
     "display": lambda gold: "\\displaystyle " + gold,
     "sentence": lambda gold: "\\text{The answer is } " + gold,
-    "name": lambda gold: gold if "=" in gold or "\\in" in gold else "x = " + gold,
+    "name": lambda gold: gold if "=" in gold or "\\in" in gold else f"{'k' if 'x' in gold else 'x'} = {gold}",
     "dfrac": lambda gold: re.sub(r"\\d?frac", r"\\dfrac", gold),
     "slash": lambda gold: re.sub(r"^(-?)\\d?frac\{(\w+)\}\{(\w+)\}$", r"\1\2/\3", gold),
     "mathrm": lambda gold: re.sub(r"\\(text|mbox)\{", r"\\mathrm{", gold),
