@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from evenkeel.errors import Refusal
-from evenkeel.rewards.user_verifiers import UserVerifier, bounded, trial_problem
+from evenkeel.rewards.user_verifiers import TimedOut, bounded, trial_problem, users_part
 from evenkeel.rewards.verifier import Verdict, Verifier, score_problem
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
 
@@ -19,20 +19,23 @@ OWN_BATCH = 64
 def unusable_references(verifier: Verifier, references: Iterable[Any]) -> dict[int, str]:
     """Row → the reason why the verifier cannot use its reference; rows that it can use are absent.
 
-    A user's verifier gets batches of 64 rows, each with its own time limit; the first that times out is the last.
+    A user's verifier gets batches of 64 rows, each with its own time limit. After one that times out no other
+    row is tried, and none of them counts as usable.
     """
-    references, verifier = list(references), bounded(verifier)
-    size = OWN_BATCH if isinstance(verifier, UserVerifier) else max(len(references), 1)
+    references, verifier, own = list(references), bounded(verifier), users_part(verifier)
+    size = OWN_BATCH if own is not None else max(len(references), 1)
     found: dict[int, str] = {}
     for first in range(0, len(references), size):
-        problems = _problems(verifier, references[first : first + size])
+        problems, is_late = _problems(verifier, references[first : first + size])
         found |= {first + row: problem for row, problem in enumerate(problems) if problem}
-        if isinstance(verifier, UserVerifier) and any("timeout_s" in problem for problem in problems):
-            break
+        if is_late:
+            rest = range(first + size, len(references))
+            return found | dict.fromkeys(rest, "not tried, because earlier ones took too long")
     return found
 
 
-def _problems(verifier: Verifier, references: list[Any]) -> list[str]:
+def _problems(verifier: Verifier, references: list[Any]) -> tuple[list[str], bool]:
+    """Each row's problem or "", and whether a user's verifier timed out."""
     golds = [_written(verifier.gold_completion, reference) for reference in references]
     wrongs = [_written(verifier.wrong_completion, reference) for reference in references]
     empty = verifier.judge_all([""] * len(references), references)
@@ -40,12 +43,13 @@ def _problems(verifier: Verifier, references: list[Any]) -> list[str]:
     problems = []
     for row, reference in enumerate(references):
         problem = _problem(verifier, golds[row], empty[row], of_golds.get(row))
-        if not problem and row not in of_golds and (why := verifier.unanswerable(reference)):
+        if not problem and row not in of_golds and (why := _written(verifier.unanswerable, reference)):
             problem = f"nobody can earn it: {why}"
         elif not problem and (wrong := of_wrongs.get(row)) and (wrong.score is None or _is_full(verifier, wrong)):
             problem = f"a plain wrong answer, {wrongs[row]!r:.80}, scores {wrong.score}: {wrong.reason}"
         problems.append(problem)
-    return problems
+    verdicts = (*empty, *of_golds.values(), *of_wrongs.values())
+    return problems, any(isinstance(verdict, TimedOut) for verdict in verdicts)
 
 
 def _verdicts(verifier: Verifier, completions: list[Any], references: list[Any]) -> dict[int, Verdict]:
@@ -83,9 +87,8 @@ def check_rewards(
             continue
         own = [row for row, task in enumerate(of_rows) if tasks[label] in (None, task)]
         mine = [references[row] for row in own]
-        for tried in (bounded(verifier), getattr(verifier, "verifier", None)):  # also one that another pays by length
-            if isinstance(tried, UserVerifier) and (problem := trial_problem(tried, mine)):
-                raise Refusal(f"{source}, {label}: {problem}", code="unusable-verifier")
+        if (users := users_part(verifier)) is not None and (problem := trial_problem(users, mine)):
+            raise Refusal(f"{source}, {label}: {problem}", code="unusable-verifier")
         problems = {own[place]: problem for place, problem in unusable_references(verifier, mine).items()}
         left_out |= set() if label in only_measure else problems.keys()
         if len(left_out) > max_unusable:

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenkeel.rewards.user_verifiers.traits import name_of
-from evenkeel.rewards.user_verifiers.verifier import UserVerifier
+from evenkeel.rewards.user_verifiers.verifier import TimedOut, UserVerifier
 from evenkeel.rewards.verifier import Verdict, score_problem
 
 MOST_ROWS = 8
 FOREIGN = "<think>Let me see.</think> The wombat files 7f3a turnips. \\boxed{wombat} <answer>wombat</answer>"
 """A completion of no row, with a box and an answer block that match no reference."""
 LONG = FOREIGN + " turnip" * 5000
-FAILURES = ("the verifier failed", "timeout_s = ")
-"""Texts in the reasons of rows that are unscored by a failure, not by a decision of the verifier."""
+FAILED = "the verifier failed"
+"""In the reasons of rows that are unscored by a failure other than `TimedOut`, not by a decision of the verifier."""
 
 
 def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
@@ -48,7 +48,7 @@ def _texts(reference: Any) -> list[str]:
 def _problem(verdict: Verdict, others_are_scored: bool) -> str:
     if verdict.score is not None:
         return score_problem(verdict.score)
-    if any(mark in verdict.reason for mark in FAILURES):
+    if isinstance(verdict, TimedOut) or FAILED in verdict.reason:
         return verdict.reason
     if others_are_scored:  # by such a text a policy could avoid a score of 0
         return f"unscored ({verdict.reason:.200}), and other texts are scored. Return 0 for a bad completion."

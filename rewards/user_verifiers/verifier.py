@@ -17,6 +17,10 @@ Row = tuple[Any, ...]
 """Completion, reference and, of a `TokenVerifier`, token ids."""
 
 
+class TimedOut(Verdict):
+    """No verdict within ``timeout_s``; a class, because reasons are also the user's to write."""
+
+
 def is_users(verifier: Verifier | type[Verifier]) -> bool:
     """True if a user wrote it or its class; shipped verifiers keep limits of their own."""
     kind = verifier if isinstance(verifier, type) else type(verifier)
@@ -26,6 +30,12 @@ def is_users(verifier: Verifier | type[Verifier]) -> bool:
 def bounded(verifier: Verifier) -> Verifier:
     """A shipped ``verifier`` itself; a user's in a `UserVerifier`, which keeps it within its limits."""
     return UserVerifier(verifier) if is_users(verifier) and not isinstance(verifier, UserVerifier) else verifier
+
+
+def users_part(verifier: Verifier) -> "UserVerifier | None":
+    """The user's verifier, bounded: ``verifier`` or the one that it pays by length; ``None`` if both are shipped."""
+    found = (bounded(verifier), getattr(verifier, "verifier", None))
+    return next((each for each in found if isinstance(each, UserVerifier)), None)
 
 
 @dataclass(frozen=True)
@@ -81,29 +91,31 @@ class UserVerifier(Verifier):
         def on_part(part: Any) -> None:
             found.append(as_verdict(Verdict(**part)))
 
-        def leave(why: str, *, killed: bool = False) -> None:
-            found.extend([Verdict(None, None, why, killed)] * (len(rows) - len(found)))
+        def leave(verdict: Verdict) -> None:
+            found.extend([verdict] * (len(rows) - len(found)))
 
         while len(found) < len(rows):
             try:
                 result = self._part.call(rows[len(found) :], left, on_part)
             except Exception as error:  # noqa: BLE001 — a row that cannot be sent, or a result that is not a verdict
-                leave(f"the verifier failed: {error}")
+                leave(Verdict(None, None, f"the verifier failed: {error}"))
                 break
             left -= result.seconds
             if len(found) < len(rows) and (result.status == "wall_limit" or left <= 0):
                 completion, reference, *_ = rows[len(found)]
                 why = f"no verdict within timeout_s = {self.traits.timeout_s:g} of its batch"
-                found.append(Verdict(None, None, f"{why}: {completion!r:.200}, reference {reference!r:.200}", True))
-                leave(why, killed=True)
+                found.append(TimedOut(None, None, f"{why}: {completion!r:.200}, reference {reference!r:.200}", True))
+                leave(TimedOut(None, None, why, killed=True))
             elif result.killed and len(found) < len(rows):
                 ends += 1
                 why = f"the verifier failed: its process ended {result.detail}"
                 found.append(Verdict(None, None, why, killed=True))
                 if ends == MOST_ENDS:
-                    leave(f"the verifier failed: its process ended {ends} times in this batch", killed=True)
+                    why = f"the verifier failed: its process ended {ends} times in this batch"
+                    leave(Verdict(None, None, why, killed=True))
             else:
-                leave(f"the verifier failed: {result.detail or 'it returned too few verdicts'}")
+                why = f"the verifier failed: {result.detail or 'it returned too few verdicts'}"
+                leave(Verdict(None, None, why))
         return [self._named(verdict) for verdict in found[: len(rows)]]
 
     def _named(self, verdict: Verdict) -> Verdict:
@@ -118,6 +130,10 @@ class UserVerifier(Verifier):
     def wrong_completion(self, reference: Any) -> str | None:
         """The inner verifier's, called in this process."""
         return self.verifier.wrong_completion(reference)
+
+    def unanswerable(self, reference: Any) -> str:
+        """The inner verifier's, called in this process."""
+        return self.verifier.unanswerable(reference)
 
 
 def _answers(verifier: Verifier, rows: Sequence[Row]) -> Iterator[Any]:

@@ -60,16 +60,9 @@ def test_a_pattern_bounds_where_errors_are():
     assert not noisy(noise, False, completion="3 + 4")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"false_positive": 1.5}, "less than or equal to 1"),
-        ({"false_positive": 0.1, "matching": "("}, "no regular expression"),
-    ],
-)
-def test_noise_that_is_none_is_refused(options: dict[str, Any], message: str):
-    with pytest.raises(ValidationError, match=message):
-        RewardNoise(**options)
+def test_noise_that_is_none_is_refused():
+    with pytest.raises(ValidationError, match="no regular expression"):
+        RewardNoise(false_positive=0.1, matching="(")
 
 
 def scored(noise: RewardNoise | None, **more: Any) -> tuple[list[float | None], dict[str, Any], dict[str, list[float]]]:

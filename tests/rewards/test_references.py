@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from evenkeel.errors import Refusal
-from evenkeel.rewards import build_verifier
+from evenkeel.rewards import Verdict, build_verifier
 from evenkeel.rewards.references import check_rewards, unusable_references
 from evenkeel.rewards.verifier import Verifier
+from evenkeel.rewards.verifiers.formatting import CosineLength
 
 VERIFIERS: dict[str, Verifier] = {"sums": build_verifier("countdown"), "words": build_verifier("exact_match")}
 TASKS = {"sums": "sums", "words": "words"}
@@ -32,7 +33,7 @@ def test_rows_are_numbered_as_in_the_reference_column() -> None:
         check_rewards(VERIFIERS, TASKS, REFERENCES, ROW_TASKS, "data.train")
 
 
-def test_a_few_are_left_out_and_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_few_are_left_out_and_named_and_more_over_all_verifiers_refused(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         kept = check_rewards(VERIFIERS, TASKS, REFERENCES, ROW_TASKS, "data.train", max_unusable=2)
     assert kept == [0, 1, 2, 4]
@@ -40,8 +41,30 @@ def test_a_few_are_left_out_and_named(caplog: pytest.LogCaptureFixture) -> None:
     assert [line.partition(":")[0] for line in said] == ["data.train, sums", "data.train, words"]
     assert "row 3" in said[0]
     assert "row 5" in said[1]
-
-
-def test_more_than_allowed_over_all_verifiers_are_refused() -> None:
     with pytest.raises(Refusal, match=r"data.train, words: .*\n  row 5"):
         check_rewards(VERIFIERS, TASKS, REFERENCES, ROW_TASKS, "data.train", max_unusable=1)
+
+
+def test_a_users_verifier_is_tried_alike_alone_and_paid_by_length() -> None:
+    sizes: list[int] = []
+
+    class Own(Verifier):
+        def __call__(self, completion: str, reference: Any) -> Verdict:
+            return Verdict(None if reference == 1 else 0.0, None, "no timeout_s")
+
+        def judge_all(self, completions: Any, references: Any) -> list[Verdict]:
+            sizes.append(len(completions))
+            return super().judge_all(completions, references)
+
+        def unanswerable(self, reference: Any) -> str:
+            return "prime" * (reference == 97)
+
+    for verifier in (Own(), CosineLength(Own(), 9)):
+        found = unusable_references(verifier, range(100))
+        assert (found.keys(), sizes) == ({1, 97}, [64, 36])
+        sizes.clear()
+
+
+def test_no_row_after_a_timeout_counts_as_usable() -> None:
+    found = unusable_references(build_verifier("tests.rewards.user_verifiers.written:sleeps"), range(70))
+    assert ("timeout_s = 1" in found[0], found[69][:9]) == (True, "not tried")

@@ -61,9 +61,6 @@ class Failing(Verifier):
             raise KeyError("row 7")
         return Verdict({"nan": math.nan, "much": 1e38}.get(reference, 1.0), None, "")
 
-    def gold_completion(self, reference: Any) -> str | None:
-        return "gold"
-
 
 def test_a_verifier_that_fails_leaves_its_row_unscored_and_says_so():
     logs = Logs()

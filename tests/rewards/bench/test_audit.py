@@ -24,13 +24,7 @@ def problems(result: Audit) -> dict[str, int]:
     return dict(Counter(finding.problem for finding in result.findings))
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [
-        ("waits", "messages"),
-        ("texts_alone", "text"),
-    ],
-)
+@pytest.mark.parametrize(("name", "shape"), [("waits", "messages"), ("texts_alone", "text")])
 def test_an_honest_function_is_left_alone(name: str, shape: str) -> None:
     result = audited(name)
     assert problems(result) == {}

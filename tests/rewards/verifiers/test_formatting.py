@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.rewards import PartError, build_verifier
 from evenkeel.rewards.extraction import without_ending
 from evenkeel.rewards.verifiers.exact_match import ExactMatch
 from evenkeel.rewards.verifiers.formatting import (
@@ -110,23 +109,6 @@ def test_repetition(ids, ngram_size, share):
     assert repeated_share(ids, ngram_size) == pytest.approx(share)
     verifier = RepetitionPenalty(ngram_size=ngram_size, max_penalty=-2.0)
     assert verifier("text", None, ids).score == pytest.approx(-2 * share)
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"name": "format", "tags": "answer"},
-        {"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11},
-        {"name": "repetition_penalty", "max_penalty": 1.0},
-        {"name": "cosine_length", "max_tokens": 9, "verifier": "format"},
-        {"name": "cosine_length", "max_tokens": 9, "verifier": "exact_match", "wrong_long": 1.0},
-    ],
-    ids=str,
-)
-def test_what_cannot_work_is_refused(spec):
-    with pytest.raises(PartError) as refusal:
-        build_verifier(spec)
-    assert refusal.value.code == "option-not-accepted"
 
 
 def test_a_hundred_thousand_end_tokens_are_cut():
