@@ -7,33 +7,21 @@ from typing import Any
 
 import pytest
 import torch
-from ruamel.yaml import YAML
 from transformers import Qwen3ForCausalLM
 
 from evenkeel.trainer.command.train import main
+from tests.scripts.test_train import write_run
 from tests.tiny_model import tiny_config
 from tests.trainer.step.test_environments import tool_calling_tokenizer
 
 GAMES = [{"prompt": "Find a number from 1 to 7.", "reference": str(number)} for number in range(1, 8)]
 SETTINGS: dict[str, Any] = {
-    "model": {"name_or_path": "policy"},
     "data": {"train": {"path": "rows.jsonl"}, "test": {"path": "rows.jsonl", "max_rows": 3}},
     "environment": "guessing",
     "rewards": [{"verifier": "environment"}],
     "algorithm": {"prompts_per_rollout": 2, "sequences_per_update": 8},
-    "trl": {
-        "num_generations": 4,
-        "per_device_train_batch_size": 8,
-        "max_completion_length": 12,
-        "max_steps": 1,
-        "use_cpu": True,
-        "bf16": False,
-        "gradient_checkpointing": False,
-        "chat_template_kwargs": {"enable_thinking": False},
-        "logging_steps": 1,
-        "save_strategy": "no",
-    },
 }
+TRL = {"per_device_train_batch_size": 8, "max_completion_length": 12, "max_steps": 1, "save_strategy": "no"}
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +44,8 @@ def folder(policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def written(folder: Path, **changes: Any) -> str:
-    path = folder / "run.yaml"
-    YAML(typ="safe").dump({**SETTINGS, **changes}, path)
-    return str(path)
+    trl = {**TRL, "chat_template_kwargs": {"enable_thinking": False}}
+    return str(write_run(folder, Path("policy"), trl=trl, **{**SETTINGS, **changes}))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +88,7 @@ def test_environments_by_task(folder: Path, capsys: pytest.CaptureFixture[str]):
         "rewards": [{"verifier": "environment", "task": "game"}, {"verifier": "exact_match", "task": "sums"}],
     }
     assert main([written(folder, **changes)]) == 0
-    logged = [json.loads(line) for line in (folder / "runs" / "run" / "metrics.jsonl").read_text().splitlines()]
+    logged = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
     keys = {key for line in logged for key in line}
     assert {"environment/turns", "environment/calls", "environment/frac_failed", "tools/call_frequency"} <= keys
     failed = [value for line in logged for key, value in line.items() if key.endswith("environment/frac_failed")]
