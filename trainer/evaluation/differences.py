@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+VERDICT_OF = {True: "right", False: "wrong", None: "unscored"}
+"""``correct`` of a record → verdict."""
+
 
 def reward_names(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """The rewards that scored these completions, in their order; the first decides what is right."""
@@ -12,9 +15,8 @@ def reward_names(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def verdict_of(record: Mapping[str, Any], name: str) -> str:
-    """One verifier's verdict on a completion: right (a score above 0), wrong or unscored."""
-    score = record.get(f"{name}/score")
-    return "unscored" if score is None else "right" if score > 0 else "wrong"
+    """One verifier's verdict on a completion: right (its full score, as in accuracy), wrong or unscored."""
+    return VERDICT_OF[record.get(f"{name}/right")]
 
 
 def differences(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
@@ -22,7 +24,8 @@ def differences(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], l
 
     Verifiers of the form alone are left out.
     """
-    reading = [name for name in reward_names(records) if any(f"{name}/answer" in record for record in records)]
+    columns = {column for record in records for column in record}
+    reading = [name for name in reward_names(records) if {f"{name}/answer", f"{name}/right"} <= columns]
     return {
         (one, other): [
             record

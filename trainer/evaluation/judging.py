@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenkeel.rewards.verifier import Verifier
 from evenkeel.trainer.evaluation.decoding import Draw
 
 RewardCallable = Callable[..., Sequence[float | None]]
@@ -65,9 +66,9 @@ class Tally:
     ) -> None:
         """Score and record one batch: its draws, the dataset's row of each, and the completions; padding is skipped.
 
-        A completion is truncated if its last token is not in ``end_tokens``. ``functions`` are called as TRL calls
-        reward functions, by name in the order of ``weights``; they log the columns ``correct``, ``<name>/answer`` and
-        ``<name>/reason``.
+        A completion is truncated if it has tokens and the last is not in ``end_tokens``. ``functions`` are called as
+        TRL calls reward functions, by name in the order of ``weights``; they log the columns ``correct``,
+        ``<name>/answer`` and ``<name>/reason``.
         """
         kept = [index for index, draw in enumerate(draws) if not draw.padding]
         if not kept:
@@ -100,11 +101,12 @@ class Tally:
                     "answer": _first_answer(own, functions),
                     "reward": _reward(list(scored.values()), weights),
                     "num_tokens": answered.num_tokens[index],
-                    "truncated": answered.completion_ids[index][-1] not in end_tokens,
+                    "truncated": bool(ids := answered.completion_ids[index]) and ids[-1] not in end_tokens,
                     "prompt": _last_text(answered.prompts[index]),
                     "completion": _last_text(answered.completions[index]),
                     "reference": json.dumps(row.get("reference"), ensure_ascii=False, default=str),
                     **{f"{name}/score": score for name, score in scored.items()},
+                    **{f"{name}/right": _is_right(functions[name], score) for name, score in scored.items()},
                     **own,
                 }
             )
@@ -117,6 +119,12 @@ class Tally:
 def _first_answer(columns: Mapping[str, Any], names: Mapping[str, Any]) -> str | None:
     """The answer that the first function of the completion's task read: those of other tasks give no reason."""
     return next((columns.get(f"{name}/answer") for name in names if columns.get(f"{name}/reason") is not None), None)
+
+
+def _is_right(function: RewardCallable, score: float | None) -> bool | None:
+    """True for the full score, as in accuracy; ``None`` = unscored, or the function has no verifier."""
+    verifier = getattr(function, "verifier", None)
+    return score >= verifier.full_score if score is not None and isinstance(verifier, Verifier) else None
 
 
 def _reward(scores: Sequence[float | None], weights: Sequence[float]) -> float | None:

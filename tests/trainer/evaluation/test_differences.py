@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from evenkeel.rewards import build_verifier
 from evenkeel.rewards.reward_function import reward_functions
@@ -20,20 +21,19 @@ PAIRS = [
 ]
 
 
-def scored(pairs: list[tuple[str, str]] = PAIRS) -> EvaluationResult:
-    verifiers = {name: build_verifier(name) for name in ("math_answer", "math_verify", "format")}
+def scored(specs: dict[str, Any], token_ids: list[int]) -> EvaluationResult:
+    verifiers = {name: build_verifier(spec) for name, spec in specs.items()}
     functions = {each.__name__: each for each in reward_functions(verifiers, only_measure={"math_verify"})}
-    tally, texts = Tally(), [completion for _, completion in pairs]
-    ids = [[1]] * len(pairs)
-    answered = Answered(["?"] * len(pairs), texts, ids, [1] * len(pairs), {})
-    rows = [{"prompt": "?", "reference": gold, "group": None} for gold, _ in pairs]
-    draws = [Draw(item, 0) for item in range(len(pairs))]
-    tally.judge(draws, rows, answered, {1}, functions, [1.0, 0.0, 0.0], greedy=False)
+    tally, texts = Tally(), [completion for _, completion in PAIRS]
+    answered = Answered(["?"] * len(PAIRS), texts, [token_ids] * len(PAIRS), [1] * len(PAIRS), {})
+    rows = [{"prompt": "?", "reference": gold, "group": None} for gold, _ in PAIRS]
+    draws = [Draw(item, 0) for item in range(len(PAIRS))]
+    tally.judge(draws, rows, answered, {1}, functions, [1.0] * len(specs), greedy=False)
     return EvaluationResult("test", 20, [Decoding()], tally.records, seconds=1.0)
 
 
 def test_the_items_on_which_verifiers_differ_are_listed(tmp_path: Path) -> None:
-    result = scored()
+    result = scored({name: name for name in ("math_answer", "math_verify", "format")}, [1])
     assert [record["correct"] for record in result.records] == [False, True, True, False, False]
     assert result.summary()["verifiers_differ"] == {"math_answer / math_verify": [0, 1, 3]}
     assert "math_answer / math_verify: 3 items on which they differ (0, 1, 3)" in str(result)
@@ -47,3 +47,10 @@ def test_the_items_on_which_verifiers_differ_are_listed(tmp_path: Path) -> None:
         ["3", '"$2$"', "math_answer: wrong", "math_verify: right"],
     ]
     assert "cannot parse" in table.rows[1][4].note
+
+
+def test_a_part_of_the_full_score_is_wrong_as_in_accuracy_and_no_token_at_all_is_not_cut_off() -> None:
+    half, nothing = (lambda completion, reference: 0.5), (lambda completion, reference: 0.0)
+    result = scored({"half": half, "nothing": nothing}, [])
+    assert result.summary()["verifiers_differ"] == {"half / nothing": []}
+    assert not any(record["truncated"] for record in result.records)

@@ -18,11 +18,8 @@ from evenkeel.trainer.evaluation.metrics import average_correct, majority_correc
 from evenkeel.trainer.evaluation.shares import share_estimate
 
 NAN = math.nan
-verdicts = arrays(
-    np.float64,
-    st.tuples(st.integers(1, 4), st.integers(1, 6)),
-    elements=st.sampled_from([0.0, 1.0, NAN]),
-)
+shapes = st.tuples(st.integers(1, 4), st.integers(1, 6))
+verdicts = arrays(np.float64, shapes, elements=st.sampled_from([0.0, 1.0, NAN]))
 
 
 def test_pass_at_k_is_the_mean_over_all_choices_of_k():

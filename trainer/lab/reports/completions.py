@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evenkeel.trainer.evaluation.differences import VERDICT_OF
 from evenkeel.trainer.lab.reports.held_out import Answers
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 
 MOST_CHARACTERS = 4_000
 Record = Mapping[str, Any]
-VERDICT_OF = {True: "right", False: "wrong", None: "unscored"}
-"""``correct`` of a record → verdict."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.reports.completions import VERDICT_OF
+from evenkeel.trainer.evaluation.differences import VERDICT_OF
 from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, BatchSummary, chosen_groups
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens, token_pieces
 from evenkeel.trainer.run.record.files import ROLLOUTS
