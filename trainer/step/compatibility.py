@@ -209,10 +209,12 @@ def _passes_of_a_router(settings: Settings) -> Said:
         yield f"{schedule}: every pass would add the router's loss. Write router_aux_loss_coef: 0.0."
 
 
-@rule(RULES, "algorithm.token_weight algorithm.advantage trl.num_generations")
+@rule(RULES, "algorithm.token_weight algorithm.advantage algorithm.revision trl.num_generations")
 def _siblings_to_contrast(settings: Settings) -> Said:
-    """teacher_contrast in groups of two."""
-    count = settings.args.num_generations
+    """A revision or teacher_contrast with more siblings than a group has."""
+    count, revision = settings.args.num_generations, settings.strategies.revision
+    if revision is not None and revision.references >= count:
+        yield f"revision.references = {revision.references} with num_generations = {count}: too few siblings."
     if "teacher_contrast" in settings.strategies.taught and count < 3:
         yield f"teacher_contrast with num_generations = {count}: it needs a right and a wrong sibling. Write 3 or more."
 

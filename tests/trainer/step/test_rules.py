@@ -9,6 +9,7 @@ from torch import Tensor
 from trl import GRPOConfig
 
 from evenkeel.errors import Rule
+from evenkeel.trainer.algorithms.revisions import RevisionOptions
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.step.choices import Loaded, Option, Settings, problems_of
 from evenkeel.trainer.step.compatibility import RULES
@@ -19,7 +20,7 @@ SERVER = {"use_vllm": True, "vllm_mode": "server"}
 VLLM = {"use_vllm": True}
 TWO_STEPS = {"steps_per_generation": 2, "gradient_accumulation_steps": 1}
 TWO_MICROBATCHES = {"gradient_accumulation_steps": 2}
-IBPO = {"advantage": "ibpo", "revision": {"references": 2}}
+IBPO = {"advantage": "ibpo", "revision": RevisionOptions(references=2)}
 LOPTI = {"update_schedule": "lopti"}
 SEQUENCE, KL = {"importance_sampling_level": "sequence"}, {"beta": 0.001}
 EXCHANGEABLE, TREE = {"advantage": "exchangeable"}, {"advantage": "exchangeable_prefix_tree"}
@@ -119,6 +120,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], list[dict[str, Any]]]] 
         for name in ("grpo", "bnpo", "sapo", "vespo")
     ),
     ("passes", {**KL, "top_entropy_quantile": 0.2}, LOPTI, [KL, {"top_entropy_quantile": 0.2}]),
+    ("siblings-to-contrast", {"num_generations": 2}, IBPO, [{"num_generations": 4}]),
 ]
 """What else the same rules refuse: code, arguments, strategies, and other arguments that pass."""
 

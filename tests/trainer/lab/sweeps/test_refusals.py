@@ -142,10 +142,12 @@ def test_a_stop_that_fails_is_said_and_the_cells_are_awaited(tmp_path: Path, com
 
 def test_an_attempt_that_an_earlier_sweep_started_holds_a_slot(tmp_path: Path):
     queue = LocalQueue(tmp_path, [["0", "1"], ["2", "3"]])
-    unrecorded: dict[str, Any] = {"label": "a"}
-    of_other_slots: dict[str, Any] = {"label": "b", "gpus": ["0"]}
-    one_too_many: dict[str, Any] = {"label": "c", "gpus": ["1"]}
-    for entry in (entries := [unrecorded, of_other_slots, one_too_many]):
+    entries: list[dict[str, Any]] = [
+        {"label": "unrecorded"},
+        {"label": "of other slots", "gpus": ["0"]},
+        {"label": "b"},
+    ]
+    for entry in entries:
         queue.adopt(entry)
     assert queue.free == []
     for entry in entries:
