@@ -9,9 +9,9 @@ The rules, where one has to be chosen:
   about after it (``\sqrt2 \approx 1.41``) if it rounds to that. ``\approx 3.14`` alone answers a gold decimal.
 - An expression is to be as simple as the gold, of its form (factored, squared) and defined where it is: `_as_simple`.
 - A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
-- Two units must be the same; degrees up to a full turn are multiples of π with a denominator. Percent: a gold
-  ``12.5%`` takes ``12.5`` and ``0.125``; a gold ``12.5``, which is above 1, takes ``12.5%``. A gold with neither unit
-  nor name takes an everyday one: of a value, or of all in a list.
+- Two units must be the same, but cents are dollars; degrees up to a full turn are multiples of π with a denominator.
+  Percent: a gold ``12.5%`` takes ``12.5`` and ``0.125``; a gold ``12.5``, which is above 1, takes ``12.5%``. A gold
+  with neither unit nor name takes an everyday one: of a value, or of all in a list.
 - Order counts in brackets ``( )``, in a ranking and in a sequence (`_has_order`), and in no other list. A list is no
   point, unless it names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else
   in the order in which such names are given (neighbours in the alphabet, numbered ones, (r, θ)), and other letters in
@@ -167,7 +167,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         case Words(), Words():
             is_afternoon = gold.text.removesuffix("pm") == answer.text.removesuffix("pm")
             is_ratio = same_ratio(gold.text, answer.text.replace("to", ":"))
-            return compatible(gold.text, answer.text) or is_ratio or is_afternoon
+            is_counted = answer.text.removeprefix(gold.text) in (" solution", " solutions")
+            return compatible(gold.text, answer.text) or is_ratio or is_afternoon or is_counted
         case Words(), Number(unit=""):
             return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
         case Number(is_fraction=True, unit=""), Words():
@@ -243,7 +244,7 @@ def _is_understood(quantified: Quantified, is_gold: bool) -> bool:
         return letter not in name
     if name.endswith(f"({letter})") and domain in ("", "R"):
         return is_gold or _is_total(quantified.text)
-    is_index = "_" in name or "(" in name or not (name or "\\pi" in quantified.text)
+    is_index = "_" in name or "(" in name or not (name or re.search(r"\\pi|\\circ", quantified.text))
     if letter == "n" and domain[:1] in ("N", "Z") and (is_gold or is_index):
         return True
     return domain in ("", "R") and (is_gold or letter in ("C", "c", ""))
@@ -438,6 +439,8 @@ def _as_row(form: Form) -> tuple[Form, ...] | None:
 
 
 def same_number(gold: Number, answer: Number) -> bool:
+    if {gold.unit, answer.unit} == {"dollar", "cent"}:
+        return gold.value == answer.value * (Fraction(1, 100) if answer.unit == "cent" else 100)
     if gold.unit == PERCENT and not answer.unit:
         return answer.value == gold.value / 100 or (answer.value == gold.value >= 1 and not gold.is_fraction)
     if answer.unit == PERCENT and not gold.unit:

@@ -52,6 +52,7 @@ _SCALED = re.compile(r"(\d+(?:\.\d+)?) ?(\\text ?\{)? ?(m|b|tr)illion(?![a-z])")
 _ILLIONS = {"m": 6, "b": 9, "tr": 12}
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z]))\s*")
 _TEXT_WITHOUT_WORDS = re.compile(r"\\text\s*\{\s*((?:[^{}a-zA-Z]*|[ie]|\([A-Z]\)))\s*\}")
+_IN_BASE = re.compile(r"(?<=[\dA-Z]) ?\\text ?\{ ?(?:\(|in )?base (\d+)\)? ?\}$")
 _DERIVATIVE = re.compile(  # \\frac{dy}{dx} is y'
     r"\\frac ?\{ ?d(?: ?\^ ?\{? ?([23]) ?\}?)? ?([a-wyzA-Z]) ?\} ?\{ ?d ?x(?(1) ?\^ ?\{? ?\1 ?\}?) ?\}"
 )
@@ -84,6 +85,7 @@ def normalise_latex(text: str) -> str:
     text = _small_signs_spelled_out(text).translate(_UNICODE)
     text = _DOTTED.sub(r"\1\\overline{\2}", text)
     text = _unwrapped(_CONTROL.sub(lambda match: _COMMANDS.get(match[1], match[0]), text))
+    text = _IN_BASE.sub(r"_{\1}", text)
     text = _ABOUT.sub(r"\\approx ", text)
     text = _IN_CHINESE.sub(_in_english, _TEXT_INDEX.sub(r"_{\1}", _CHOICE.sub(_choice, text)))
     text = _BARE_ROOT.sub(lambda bare: f"\\sqrt{{{bare[1]}}}" if bare[1] else "\\sqrt", _DEGREES.sub(r"^\\circ ", text))

@@ -92,6 +92,7 @@ _AS_WRITTEN = re.compile(r"(?:\( ?(?:\d\d?|[a-z])(?: (?:\d\d?|[a-z]))+ ?\) ?)+|\
 _TWO_SIGNS = re.compile(r"(?:[+-]|\\pm|\\mp) ?[+-]")
 _EMPTY_ARGUMENT = re.compile(r"\\(?:overline|hat|vec|tilde|sqrt|frac|binom)[^{]*(?:\{[^{}]*\} ?)?\{ ?\}")
 _OF_A_SET = re.compile(r"\\(?:max|min|gcd|lcm|sup|inf) ?\\\{")
+_PERIOD = re.compile(r"(?<![a-z\\])[kmn](?=(?:[+-]1\))?(?:\\pi|\^\\circ))|(?:(?<=\\pi )|(?<=\\circ ))[kmn](?![a-z^_])")
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 
 
@@ -109,8 +110,9 @@ def read_beside(gold: str, answer: str) -> tuple[Answer, Answer]:
         and _BARE_LETTER.search(given.text)
     ):
         given = replace(given, form=Unreadable("a letter behind a number may be a factor"))
-    match right.form, given.form:
-        case Quantified(letter=ours), Quantified(letter=theirs) as form if ours and theirs and ours not in form.text:
+    ours = getattr(right.form, "letter", "".join({*_PERIOD.findall(right.text)}))
+    match given.form:
+        case Quantified(letter=theirs) as form if len(ours) == 1 and theirs and ours not in form.text:
             text = re.sub(rf"(\\[a-zA-Z]+)|{theirs}", lambda found: found[1] or ours, form.text)
             return right, replace(given, form=replace(form, value=read_form(text), letter=ours))
     return right, given
@@ -203,7 +205,7 @@ def _several_words(text: str) -> Form | None:
 def _choice(text: str) -> Form | None:
     match = _CHOICE.fullmatch(text)
     value = read_form(match[2]) if match else None
-    words = value.text.split() if isinstance(value, Words) else []
+    words = value.text.split() if isinstance(value, Words) and value.text not in NOTATION["last choices"] else []
     if not are_known(words) or not {*words[-1:]} <= COUNTED_NOUNS.keys():  # (C) a square, but not (C) fails
         return None
     readable = isinstance(value, Words | Number | Expression | Named | Relation | Row | Interval)
@@ -561,7 +563,7 @@ def matrix(text: str) -> Form | None:
     match = _MATRIX.fullmatch(inner.strip())
     if match is None:
         return None
-    lines = [line for line in re.split(r"\\\\|\\cr(?![a-zA-Z])", match[2]) if line.strip()]
+    lines = [line for line in re.split(r"\\\\(?: ?\[\d+ ?[a-z]+\])?|\\cr(?![a-zA-Z])", match[2]) if line.strip()]
     return Matrix(tuple(tuple(read_form(entry) for entry in line.split("&")) for line in lines))
 
 

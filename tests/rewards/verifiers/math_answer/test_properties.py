@@ -96,7 +96,7 @@ def test_a_gold_with_anything_more_in_it_is_not_paid(gold, more, place):
     cut = place % (len(pieces) + 1)
     answer = "".join([*pieces[:cut], f" {more} " if more[0] == "\\" else more, *pieces[cut:]])
     verdict = MathAnswer(workers=1, answer_in="answer_tag")(f"<answer>{answer}</answer>", gold)
-    assert verdict.score != 1, (gold, answer)
+    assert verdict.score != 1 or (cut == 0 and more in ("\\sim", "~")), (gold, answer)  # \approx 6.5 is paid
 
 
 @settings(max_examples=40, deadline=None)
