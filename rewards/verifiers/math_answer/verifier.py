@@ -40,7 +40,7 @@ _COSTLY = [
     (re.compile(r"\d{31}"), "an integer of more than 30 digits"),
     (re.compile(r"(?:\^[\s{(]*\d+[\s})]*){3}|\^[\s{(]*\d\d+[\s})]*\^[\s{(]*\d\d"), "a power of a power"),
     (re.compile(r"(?:\^[^^]*){12}"), "a dozen powers"),
-    (re.compile(r"\d{4}[\s)}]*!|(?<!\([a-z][-+][\da-z])[!)}]\s*!"), "a factorial of more than 999 or of an expression"),
+    (re.compile(r"\d{4}[\s)}]*!|(?<!\([a-z][-+][\da-z])(?<!\(\d[a-z])[!)}]\s*!"), "a factorial above 999 or of a term"),
     (re.compile(r"\\binom[\s{(]*[^{}]*\d{4}"), "a binomial coefficient of more than 999"),
 ]
 _COSTLY_EXPONENTS = [
