@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.errors import Problem, Refusal, Severity
@@ -102,11 +103,15 @@ class CheckContext:
         return skeleton_of(self.settings)
 
     @cached_property
+    def longest(self) -> dict[str, list[Any]]:
+        """The `_LONGEST` prompts of each set with the most characters."""
+        return {part: nlargest(_LONGEST, rows["prompt"][:], key=_characters) for part, rows in self.rows.items()}
+
+    @cached_property
     def longest_prompts(self) -> dict[str, int]:
         """Tokens of the longest prompt of each set."""
         longest, options, tokenizer = {}, self.argument("chat_template_kwargs") or {}, self.tokenizer
-        for part, rows in self.rows.items():
-            prompts = longest_of(rows["prompt"][:])
+        for part, prompts in self.longest.items():
             try:
                 written = tokenizer.apply_chat_template(prompts, add_generation_prompt=True, tokenize=False, **options)
             except Exception as fault:  # a template is a program of its own
@@ -126,6 +131,5 @@ def first_of(items: Sequence[object], most: int = 5) -> str:
     return ", ".join(map(str, items[:most])) + more
 
 
-def longest_of(prompts: Sequence[Any]) -> list[Any]:
-    """The `_LONGEST` prompts with the most characters."""
-    return sorted(prompts, key=lambda prompt: -sum(len(message["content"]) for message in prompt))[:_LONGEST]
+def _characters(prompt: Any) -> int:
+    return sum(len(message["content"]) for message in prompt)

@@ -5,7 +5,7 @@ from typing import Any
 
 from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.chat_template_trial import rendering_fault
-from evenkeel.trainer.run.check.context import CheckContext, longest_of
+from evenkeel.trainer.run.check.context import CheckContext
 
 _ANSWER = "7"
 _WRITTEN = ("system", "developer", "user")
@@ -22,9 +22,8 @@ def check_bounded(context: CheckContext) -> None:
         Refusal: it exceeded the limits of time or memory.
     """
     conversations: list[Any] = []
-    for rows in context.rows.values():
-        prompts = rows["prompt"][:]
-        conversations += prompts[:_LOOKED_AT] + longest_of(prompts)
+    for part, rows in context.rows.items():
+        conversations += rows["prompt"][:_LOOKED_AT] + context.longest[part]
     fault = rendering_fault(context.tokenizer, conversations, context.argument("chat_template_kwargs"))
     if fault:
         refusal = Refusal(problems=[Problem(_MODEL, f"its chat template {fault}", code="tokenizer")])
