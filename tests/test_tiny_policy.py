@@ -9,7 +9,6 @@ from tests.paths import ROOT
 
 FOLDERS = ROOT / "configs" / "tiny_policy"
 LARGEST = 6_000_000  # bytes, of all folders together
-
 NAMES = sorted(folder.name for folder in FOLDERS.iterdir() if folder.is_dir())
 pytestmark = pytest.mark.parametrize("name", NAMES)
 

@@ -110,7 +110,11 @@ def _trainer_state(content: bytes, file: Path, damaged: list[str]) -> Iterator[M
     state = _json(content)
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
         raise Refusal(f"{file} is cut off or has no list log_history.")
-    yield from (entry for entry in state["log_history"] if isinstance(entry, dict))
+    for place, entry in enumerate(state["log_history"]):
+        if isinstance(entry, dict):
+            yield entry
+        else:
+            damaged.append(f"log_history[{place}] is no object")
 
 
 def _json(text: bytes) -> Any:

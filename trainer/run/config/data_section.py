@@ -45,6 +45,10 @@ class Columns(Section):
                 what = f"gives reset the argument {name!r}, which rows use themselves, or no function can have."
                 where = ("environment", name) if isinstance(self.environment, dict) else ("environment",)
                 raise_all([problem("name-of-an-argument", what, f"Write {{other_name: {path}}}.", where)])
+        if self.reference == self.prompt:
+            what = f"is {self.reference!r}, which is the prompt: the policy would be shown the answer."
+            instead = f"Name another column, or {{problem: {self.prompt}}} for a verifier that reads it."
+            raise_all([problem("reference-is-prompt", what, instead, ("reference",))])
         return self
 
 

@@ -66,10 +66,11 @@ def test_a_run_of_ours_transformers_state_and_wandb_say_the_same(tmp_path: Path,
     assert found(tmp_path) == {"learning-rate-zero": 3}
     for step in (9, 10):  # the newest counts, by number
         (tmp_path / "trl" / f"checkpoint-{step}").mkdir(parents=True)
-        state = {"global_step": step, "log_history": TRL_LINES[: step - 6]}
+        state = {"global_step": step, "log_history": [7, *TRL_LINES[: step - 6]]}
         (tmp_path / "trl" / f"checkpoint-{step}" / "trainer_state.json").write_text(json.dumps(state))
     assert read(tmp_path / "trl").path.parent.name == "checkpoint-10"
     assert found(tmp_path / "trl") == found(tmp_path / "trl" / "checkpoint-9") == {"learning-rate-zero": 3}
+    assert read(tmp_path / "trl").damaged == ["log_history[0] is no object"]
     (file,) = wandb_folder.glob("wandb/offline-run-*/run-*.wandb")
     for path in (wandb_folder, wandb_folder / "wandb", file.parent, file):
         assert found(path) == {"learning-rate-zero": 3}

@@ -134,6 +134,7 @@ def test_a_wrong_value_is_refused_at_its_line(tmp_path: Path, text: str, path: s
         ("model.quantization={load_in_4bit: true}", "model.quantization", "quantization-without-lora"),
         ("model={lora: {}, quantization: {load_in_4bit: false}}", "model.quantization", "not-4-bits"),
         ("model.quantization={load_in_4bit: true, bnb_4bit: nf4}", "model.quantization.bnb_4bit", "unknown-key"),
+        ("data.train.columns={prompt: a, reference: a}", "data.train.columns.reference", "reference-is-prompt"),
         ("data.train.columns={environment: [seed]}", "data.train.columns.environment", "columns-of-no-environment"),
         ("data.train.columns={environment: [task]}", "data.train.columns.environment", "name-of-an-argument"),
     ],
