@@ -39,7 +39,7 @@ class Heartbeat:
         self.has_stepped = False
         self.printed()
         over = threading.Event()
-        if not (sys.stderr.isatty() or int(os.environ.get("RANK", "0"))):
+        if not (sys.stderr.isatty() or os.environ.get("RANK", "0") != "0"):
             threading.Thread(target=self._beat, args=(over,), name="heartbeat", daemon=True).start()
         try:
             yield

@@ -99,7 +99,7 @@ def stoppable_outside_training() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         if peer_died():
             os._exit(FAILED)
-        if int(os.environ.get("RANK", "0")):
+        if os.environ.get("RANK", "0") != "0":
             time.sleep(SECONDS_FOR_RANK_0)
         say("Stopped without a new checkpoint. To start or go on: --resume auto.", of_all=True)
         os._exit(STOPPED_WITHOUT_CHECKPOINT)
