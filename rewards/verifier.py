@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 logger = logging.getLogger(__name__)
+FAILED = "the verifier failed"
+"""Begins the reason of each row that is unscored because its verifier raised or ended."""
 
 LARGEST_SCORE = 1e12
 """In magnitude. Rewards are float32, whose largest is 3.4e38. The squares of a million scores of 1e12 sum up to 1e30,
@@ -71,10 +73,10 @@ class Verifier(ABC):
         try:
             verdict = as_verdict(self(completion, reference, **more))
         except SystemExit as stop:
-            verdict = Verdict(None, None, f"the verifier failed: it called sys.exit({stop.code!r})")
+            verdict = Verdict(None, None, f"{FAILED}: it called sys.exit({stop.code!r})")
         except Exception as error:
             logger.debug("%s could not score against %.200r", type(self).__name__, reference, exc_info=True)
-            verdict = Verdict(None, None, f"the verifier failed: {type(error).__name__}: {error}")
+            verdict = Verdict(None, None, f"{FAILED}: {type(error).__name__}: {error}")
         return replace(verdict, seconds=time.perf_counter() - started)
 
     def gold_completion(self, reference: Any) -> str | None:

@@ -5,14 +5,12 @@ from typing import Any
 
 from evenkeel.rewards.user_verifiers.traits import name_of
 from evenkeel.rewards.user_verifiers.verifier import TimedOut, UserVerifier
-from evenkeel.rewards.verifier import Verdict, score_problem
+from evenkeel.rewards.verifier import FAILED, Verdict, score_problem
 
 MOST_ROWS = 8
 FOREIGN = "<think>Let me see.</think> The wombat files 7f3a turnips. \\boxed{wombat} <answer>wombat</answer>"
 """A completion of no row, with a box and an answer block that match no reference."""
 LONG = FOREIGN + " turnip" * 5000
-FAILED = "the verifier failed"
-"""In the reasons of rows that are unscored by a failure other than `TimedOut`, not by a decision of the verifier."""
 
 
 def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
@@ -48,7 +46,7 @@ def _texts(reference: Any) -> list[str]:
 def _problem(verdict: Verdict, others_are_scored: bool) -> str:
     if verdict.score is not None:
         return score_problem(verdict.score)
-    if isinstance(verdict, TimedOut) or FAILED in verdict.reason:
+    if isinstance(verdict, TimedOut) or verdict.reason.startswith(FAILED):
         return verdict.reason
     if others_are_scored:  # by such a text a policy could avoid a score of 0
         return f"unscored ({verdict.reason:.200}), and other texts are scored. Return 0 for a bad completion."

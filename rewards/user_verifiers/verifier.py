@@ -8,7 +8,7 @@ from typing import Any
 
 from evenkeel.rewards.isolation.workers.user_part import UserPart
 from evenkeel.rewards.user_verifiers.traits import Traits, name_of, traits_of
-from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, as_verdict
+from evenkeel.rewards.verifier import FAILED, TokenVerifier, Verdict, Verifier, as_verdict
 
 _SHIPPED = "evenkeel.rewards.verifiers."
 MOST_ENDS = 5
@@ -98,7 +98,7 @@ class UserVerifier(Verifier):
             try:
                 result = self._part.call(rows[len(found) :], left, on_part)
             except Exception as error:  # noqa: BLE001 — a row that cannot be sent, or a result that is not a verdict
-                leave(Verdict(None, None, f"the verifier failed: {error}"))
+                leave(Verdict(None, None, f"{FAILED}: {error}"))
                 break
             left -= result.seconds
             if len(found) < len(rows) and (result.status == "wall_limit" or left <= 0):
@@ -108,13 +108,13 @@ class UserVerifier(Verifier):
                 leave(TimedOut(None, None, why, killed=True))
             elif result.killed and len(found) < len(rows):
                 ends += 1
-                why = f"the verifier failed: its process ended {result.detail}"
+                why = f"{FAILED}: its process ended {result.detail}"
                 found.append(Verdict(None, None, why, killed=True))
                 if ends == MOST_ENDS:
-                    why = f"the verifier failed: its process ended {ends} times in this batch"
+                    why = f"{FAILED}: its process ended {ends} times in this batch"
                     leave(Verdict(None, None, why, killed=True))
             else:
-                why = f"the verifier failed: {result.detail or 'it returned too few verdicts'}"
+                why = f"{FAILED}: {result.detail or 'it returned too few verdicts'}"
                 leave(Verdict(None, None, why))
         return [self._named(verdict) for verdict in found[: len(rows)]]
 
@@ -155,4 +155,4 @@ def _verdicts(verifier: Verifier, rows: Sequence[Row]) -> list[Verdict]:
             raise ValueError(f"judge_all returned {len(verdicts)} verdicts for {len(rows)} completions")
         return [as_verdict(verdict) for verdict in verdicts]
     except (Exception, SystemExit) as error:  # noqa: BLE001 — a row must not end a run
-        return [Verdict(None, None, f"the verifier failed: {type(error).__name__}: {error}")] * len(rows)
+        return [Verdict(None, None, f"{FAILED}: {type(error).__name__}: {error}")] * len(rows)
