@@ -60,13 +60,13 @@ MUTANTS: dict[str, Mutant] = {
         "default",
     ),
     "group numbers": Mutant(
-        "evenkeel.trainer.step.rollout:group_labels",
+        "evenkeel.trainer.step.rollout:row_data",
         "(len(rewards), device=rewards.device)",
         "(len(rewards))",
         "default",
     ),
     "keys of rows": Mutant(
-        "evenkeel.trainer.step.rollout:group_labels",
+        "evenkeel.trainer.step.rollout:row_data",
         "rollout_number).to(rewards.device)",
         "rollout_number)",
         "lopti, random",
@@ -102,7 +102,7 @@ MUTANTS: dict[str, Mutant] = {
         "evenkeel.trainer.step.microbatches:last_counted", ", device=mask.device)", ")", "planned"
     ),
     "rows of padding": Mutant(
-        "evenkeel.trainer.step.microbatches:PlannedCut._microbatch",
+        "evenkeel.trainer.step.microbatches:Planner._microbatch",
         "padding.to(chosen.device, non_blocking=True)",
         "padding",
         "planned, dead groups",

@@ -15,7 +15,7 @@ from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SE
 from evenkeel.trainer.algorithms.signals import Signals, estimator_signals
 from evenkeel.trainer.algorithms.turns import turn_column
 from evenkeel.trainer.step.metrics import per_response, rollout_metrics
-from evenkeel.trainer.step.rollout import Rollout, group_labels, verdicts
+from evenkeel.trainer.step.rollout import Rollout, row_data, verdicts
 from evenkeel.trainer.step.setup import Setup
 
 
@@ -57,7 +57,7 @@ class Rewards:
 
 
 class Advantages:
-    """Advantages of a rollout batch, and the labels that its rows keep when it is cut."""
+    """Advantages of a rollout batch, and the data that its rows keep when it is cut."""
 
     def __init__(self, setup: Setup) -> None:
         self.args, self.strategies, self.ranks = setup.args, setup.strategies, setup.ranks
@@ -112,13 +112,13 @@ class Advantages:
             logged.extend(trained)
         return rollout_metrics(signals["rewards"], advantages, signals)
 
-    def write_labels(self, rollout: Rollout, signals: Signals) -> Tensor:
-        """Add its `group_labels` to each row of the batch; returns the shared prefixes (N,) of all ranks' rows."""
+    def write_row_data(self, rollout: Rollout, signals: Signals) -> Tensor:
+        """Add its `row_data` to each row of the batch; returns the shared prefixes (N,) of all ranks' rows."""
         seed, number = self.args.seed, rollout.position.rollout
-        labels = group_labels(signals, self.strategies.advantage, seed=seed, rollout_number=number)
+        data = row_data(signals, self.strategies.advantage, seed=seed, rollout_number=number)
         ids = rollout.batch["completion_ids"]
-        rollout.batch |= {name: self.ranks.own_rows(values, ids) for name, values in labels.items()}
-        return labels["shared_prefix"]
+        rollout.batch |= {name: self.ranks.own_rows(values, ids) for name, values in data.items()}
+        return data["shared_prefix"]
 
     def _check_columns(self, signals: Signals) -> None:
         """Refuse an estimator that asks for a column that no reward function logged."""

@@ -165,7 +165,7 @@ def _whole_groups(settings: Settings) -> Said:
     kept, group_size, rows = strategies.keep_groups, args.num_generations, args.per_device_train_batch_size
     asking = [described(part) for part in strategies.all if part.traits.needs_whole_groups is not None]
     cause = f"{' and '.join(asking) or 'keep_groups'} needs whole groups of {group_size} (num_generations)"
-    in_step = rows * Schedule.of(args, 1).together
+    in_step = rows * Schedule.of(args, 1).block
     held, place = (rows, "forward pass") if kept == "forward" else (in_step, "optimizer step")
     if kept != "off" and held % group_size:
         yield (

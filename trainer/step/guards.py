@@ -55,15 +55,15 @@ class FaultGuard:
         """Forget the losses of an optimizer step that was not finished."""
         self._losses = []
 
-    def finite(self, loss: torch.Tensor) -> torch.Tensor:
+    def logged_loss(self, loss: torch.Tensor) -> torch.Tensor:
         """``loss`` of a micro-batch, 0 where it is not finite: NaN would stay in transformers' sum of losses.
 
-        The original is kept on the device for `leaves_out`, which reads once an optimizer step.
+        The original is kept on the device for `skips_step`, which reads once an optimizer step.
         """
         self._losses.append(loss.detach())
         return loss.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
-    def leaves_out(
+    def skips_step(
         self, norm: Any, position: Position, evidence: dict[str, Any], save_weights: Callable[[str], None]
     ) -> bool:
         """Whether the next optimizer step has a fault on any rank and must be skipped; each rank then saves its batch.

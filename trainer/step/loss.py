@@ -69,7 +69,7 @@ class Loss:
     def __init__(self, setup: Setup) -> None:
         args, strategies = setup.args, setup.strategies
         self.args, self.strategies, self.schedule, self.ranks = args, strategies, setup.schedule, setup.ranks
-        self.epsilon_high = args.epsilon if args.epsilon_high is None else args.epsilon_high  # where cispo cuts off
+        self.epsilon_high = args.epsilon if args.epsilon_high is None else args.epsilon_high  # where cispo clips
         self.makes_ratio = setup.choices["skip_old_logps"]
         self.lags, self.by_engine = setup.lags, setup.by_engine
         self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
@@ -92,9 +92,9 @@ class Loss:
             shared_prefixes: (N,) tokens of the prefix that the group of each row of all ranks shares.
         """
         self._generated_after, self._old_logps = step, None
-        if self._reads_ratio and (scored := batch.get("old_per_token_logps")) is not None:
-            self._old_logps = torch.cat([scored, torch.zeros_like(scored[:1])])
-            batch["rollout_row"] = torch.arange(len(scored), device=scored.device)
+        if self._reads_ratio and (old := batch.get("old_per_token_logps")) is not None:
+            self._old_logps = torch.cat([old, torch.zeros_like(old[:1])])
+            batch["rollout_row"] = torch.arange(len(old), device=old.device)
         num_groups = len(shared_prefixes) // self.args.num_generations
         self.shared_prefixes.expect(num_groups, int(shared_prefixes.max()), shared_prefixes.device)
 
@@ -116,16 +116,16 @@ class Loss:
             self._write_ratio(batch, logps)
         batch |= {"logps": logps.detach(), "entropies": None if entropies is None else entropies.detach()}
         mask = batch.get("all_passes_mask", loss_mask(batch))
-        is_updated = self.by_engine or position.step > self._generated_after
-        scored = batch.get("old_per_token_logps")
-        if scored is not None and not is_updated:
-            self.means.add_tokens(_NOISE, (batch["logps"] - scored).abs(), mask)
+        keeps_old = self.by_engine or position.step > self._generated_after
+        old = batch.get("old_per_token_logps")
+        if old is not None and not keeps_old:
+            self.means.add_tokens(_NOISE, (batch["logps"] - old).abs(), mask)
         if self._old_logps is not None:
             place = batch["rollout_row"], slice(logps.shape[1])
-            if not is_updated:
+            if not keeps_old:
                 self._old_logps[place] = batch["logps"]
                 self._old_logps[-1] = 0.0
-            batch["old_per_token_logps"] = self._old_logps[place] if is_updated else batch["logps"]
+            batch["old_per_token_logps"] = self._old_logps[place] if keeps_old else batch["logps"]
         batch["advantages"] = self._token_advantages(batch, mask, position)
         if self.lags:
             add_lag(self.means, batch["logps"] - batch["old_per_token_logps"], mask)
@@ -147,7 +147,7 @@ class Loss:
             self._checks.raise_first()
         if self.strategies.coefficient is not None:
             metrics.pop("cispo_clip_ratio", None)  # TRL's cap has been divided out
-        if "loss_scale" not in batch:  # TRL's own micro-batch
+        if "loss_scale" not in batch:  # not planned
             return loss
         by_sequence = self.args.importance_sampling_level == "sequence" and batch["advantages"].dim() == 1
         over_all_microbatches(metrics, self.means, batch, by_sequence=by_sequence)
@@ -168,7 +168,7 @@ class Loss:
         if (keep := batch.get("keep")) is None:
             keep = kept_tokens(self.strategies.schedule, batch, pass_index)
         batch |= {"keep": keep, "all_passes_mask": mask}
-        if self.args.beta != 0.0:  # the KL term too acts on this pass's tokens alone; only exact losses are admitted
+        if self.args.beta != 0.0:  # the KL term too acts on this pass's tokens alone; see `compatibility._passes`
             batch["tool_mask"] = keep.to(mask.dtype)
 
     @torch.no_grad()

@@ -36,7 +36,7 @@ from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.setup import Batch, Position, Setup, random_streams_kept
 
 Compare = Callable[[Sequence[Batch], Sequence[Batch]], tuple[Tensor, Tensor, float]]
-"""The gradients of two cuts, see `compared_gradients`."""
+"""The gradients of two cuts, see `both_gradients`."""
 MISMATCH, COMPARED = "planned_microbatches_mismatch", "planned_microbatches_compared"
 """In the run's counts: whether planning was given up, and how many optimizer steps have been compared."""
 ROW_MEAN = frozenset({"grpo", "sapo", "luspo", "dr_grpo"})
@@ -59,18 +59,18 @@ _NARROWEST = 2  # TRL takes a tensor of one column for one number a row
 class Microbatches:
     """The micro-batch of each forward pass.
 
-    In some optimizer steps the gradient is first computed with both cuts: in the first step with a gradient, and at a
+    Some steps first compute the gradient with both cuts: the first ``verify_steps`` with a gradient, and those at a
     quarter, half, three quarters and the end of the run, since a strategy may start late. Where they differ by more
     than rounding, this and all later steps use TRL's cut, also after a resume, with a warning.
 
     Attributes:
-        planner: the cut in force; ``None`` = TRL's.
+        planner: the one in use; ``None`` = micro-batches are TRL's.
         counts: of the run; how many steps were compared, and whether planning was given up.
         tolerance: the largest difference of two gradients, as a share of their size, that rounding explains. Measured:
             2e-6 in float32, 1.9 % in bfloat16 (144 optimizer steps of the countdown policy).
     """
 
-    def __init__(self, setup: Setup, counts: Counter[str], planner: "PlannedCut | None" = None) -> None:
+    def __init__(self, setup: Setup, counts: Counter[str], planner: "Planner | None" = None) -> None:
         self.args, self.strategies = setup.args, setup.strategies
         self.schedule, self.ranks = setup.schedule, setup.ranks
         self.planner, self.counts = planner, counts
@@ -92,7 +92,7 @@ class Microbatches:
             self.planner = None
             self.ranks.warn("Micro-batches stay TRL's: planned ones gave another gradient before the checkpoint.")
 
-    def keep_uncut(self, rollout: Batch) -> None:
+    def keep(self, rollout: Batch) -> None:
         """Keep a new rollout batch as it is; TRL shuffles and splits it before `regrouped` is called."""
         self._rollout = rollout
 
@@ -120,18 +120,18 @@ class Microbatches:
         place = self.schedule.place(position.microbatches)
         if self.planner is None:
             return buffered[place]
-        size = self.schedule.together
+        size = self.schedule.block
         if place % size == 0 or not self._planned:
             start = place - place % size
             originals = buffered[start : start + size]
             self._planned = self.planner.cut(originals, self.schedule.pass_index(position.microbatches))
             due = comparisons_due(self.verify_steps, position.step, position.max_steps)
-            if due > self.counts[COMPARED] and not self._verified(originals, position, compare):
+            if due > self.counts[COMPARED] and not self._agrees(originals, position, compare):
                 self.planner, self._planned, self.counts[MISMATCH] = None, [], 1
                 return buffered[place]
         return self._planned[place % size]
 
-    def _verified(
+    def _agrees(
         self,
         originals: list[Batch],
         position: Position,
@@ -144,12 +144,12 @@ class Microbatches:
         """
         if not self.ranks.any(bool(torch.stack([batch["advantages"].any() for batch in originals]).any())):
             return True
-        first, second, size = compare(originals, self._planned)
-        difference = float((first - second).norm()) / (size or 1.0)
-        if self.ranks.any(not math.isfinite(size)):
+        first, second, norm = compare(originals, self._planned)
+        difference = float((first - second).norm()) / (norm or 1.0)
+        if self.ranks.any(not math.isfinite(norm)):
             return True  # TRL's own gradient is not finite: nothing to compare with
         if not self.ranks.any(not difference <= self.tolerance):  # also where it is NaN
-            self.counts[COMPARED] += int(self.ranks.any(size > 0))
+            self.counts[COMPARED] += int(self.ranks.any(norm > 0))
             return True
         self.ranks.warn(
             f"Planned micro-batches give another gradient than TRL's {position.where}: it differs by "
@@ -170,8 +170,8 @@ class Lengths(NamedTuple):
         return Lengths(*(values[rows] for values in self))
 
 
-class PlannedCut:
-    """Planned micro-batches of one rank, cut from as few of TRL's as hold whole optimizer steps of a rollout batch.
+class Planner:
+    """Planned micro-batches of one rank, cut from a block of TRL's, all of one rollout batch and one optimizer step.
 
     Args:
         attention_length: `packing.attention_length` where rows share their prompt if that pays; ``None`` = they do not.
@@ -191,7 +191,7 @@ class PlannedCut:
         """As many micro-batches as given, with the same accumulated gradient; those of padding alone come first.
 
         Added to TRL's entries: ``loss_scale``, a factor of the loss; ``row_scale`` (B,), for bnpo, a factor of the
-        advantages; ``all_tokens`` and ``all_rows``, whose sums over the micro-batches are those of all rows; ``keep``,
+        advantages; ``all_tokens`` and ``all_rows``, those of TRL's micro-batch in its place; ``keep``,
         with several passes, the tokens of this one; ``packing`` where rows share their prompts. A collective.
         """
         rows_each = len(microbatches[0]["completion_ids"])
@@ -417,7 +417,7 @@ _ELEMENTS = 2**24
 """Gradients are compared for the smallest parameters, up to this many numbers: no second model's worth of memory."""
 
 
-def compared_gradients(
+def both_gradients(
     loss_of: Callable[[Batch], Tensor], trainer: Any, first: Sequence[Batch], second: Sequence[Batch]
 ) -> tuple[Tensor, Tensor, float]:
     """This rank's gradients with both cuts, and their size: the sum of the first cut's gradient norms, to which float

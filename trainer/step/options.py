@@ -47,7 +47,7 @@ class Speed:
     """
     skip_old_logps: bool | None = False
     """With vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same numbers; ``None`` =
-    where micro-batches are planned. Where that would not be exact the pass is made, with a warning that says why.
+    where planned micro-batches are set. Where that would not be exact the pass is made, with a warning that says why.
     """
     common_random_numbers: bool = False
     """Tokens are drawn by noise that runs have in common, so that variants of a sweep differ where their policies do
@@ -130,8 +130,8 @@ class Schedule:
         return cls(args.steps_per_generation, args.gradient_accumulation_steps, args.num_iterations, num_passes)
 
     @property
-    def together(self) -> int:
-        """The largest size of aligned runs of micro-batches in one rollout batch and one optimizer step."""
+    def block(self) -> int:
+        """Micro-batches of a block: all of one rollout batch and of one optimizer step."""
         return gcd(self.steps_per_generation, self.accumulated)
 
     @property

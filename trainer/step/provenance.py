@@ -222,7 +222,7 @@ class Provenance:
         logps.register_hook(read)
 
     def finish_step(self) -> None:
-        """Raise for records that are wrong, before the optimizer steps; a collective in steps of a checked batch."""
+        """Raise for records that are wrong, before the next step; a collective in steps of a checked batch."""
         is_due, differences, gradients, words = self._is_watching, self._differences, self._gradients, ""
         self.begin_training()
         if not is_due:

@@ -87,7 +87,7 @@ def verdicts(columns: Mapping[str, list[Any]], *, noisy: bool = False) -> Tensor
     return torch.tensor([torch.nan if value is None else float(value) for value in values])
 
 
-def group_labels(
+def row_data(
     signals: Mapping[str, Any], estimator: Strategy | None, *, seed: int, rollout_number: int
 ) -> dict[str, Tensor]:
     """Labels (N,) that the rows of all ranks keep when the batch is cut.
@@ -102,8 +102,8 @@ def group_labels(
     if estimator is None or not estimator.traits.trains_dead_groups:
         prefixes = prefixes.masked_fill(dead_groups(rewards, group_size), 0)
     groups = torch.arange(len(rewards), device=rewards.device) // group_size
-    labels = {"groups": groups, "scored": ~rewards.isnan(), "shared_prefix": prefixes}
-    return labels | {"row_keys": row_keys(len(rewards), seed, rollout_number).to(rewards.device)}
+    data = {"groups": groups, "scored": ~rewards.isnan(), "shared_prefix": prefixes}
+    return data | {"row_keys": row_keys(len(rewards), seed, rollout_number).to(rewards.device)}
 
 
 Metrics = dict[str, list[float]]

@@ -1,7 +1,8 @@
 """Every call of TRL's log-probability hook, known by its purpose: the one place that knows in which order TRL asks.
 
 For a rollout batch TRL asks for π_old first, where it needs it, and then for the reference, where there is one. Inside
-the loss it asks for the policy that is trained. Everything else (an estimator that asks, an evaluation) has no purpose.
+the loss it asks for the policy that is trained. Other calls (an estimator, an evaluation) have none, and
+are timed as π_old.
 """
 
 import inspect
@@ -69,7 +70,7 @@ class Scoring:
         expected = [Purpose.OLD] * self.asks_for_old + [Purpose.REFERENCE] * self.has_reference
         return temporarily(self, {"_expected": expected})
 
-    def loss(self, batch: Batch) -> AbstractContextManager[None]:
+    def of(self, batch: Batch) -> AbstractContextManager[None]:
         """Inside, TRL computes the loss of a micro-batch."""
         return temporarily(self, {"_in_loss": batch})
 
@@ -97,8 +98,8 @@ class Scoring:
             with labelled_positions_only(input_ids.device) if "loss_scale" in self._in_loss else nullcontext():
                 return score(model, *arguments, **keywords)
         planner = self.microbatches.planner
-        others = [value for name, value in keywords.items() if name not in ("batch_size", "compute_entropy")]
-        plain = is_training and not positional and all(value is None for value in others)
+        extras = [value for name, value in keywords.items() if name not in ("batch_size", "compute_entropy")]
+        plain = is_training and not positional and all(value is None for value in extras)
         if planner is not None and plain and not torch.is_grad_enabled():
             score = partial(planner.scored, score)
         with (

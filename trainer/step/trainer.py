@@ -34,7 +34,7 @@ from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, engine_kept_awake
 from evenkeel.trainer.step.guards import SKIPPED, FaultGuard, memory_errors_explained
 from evenkeel.trainer.step.loss import Loss
-from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut, compared_gradients
+from evenkeel.trainer.step.microbatches import Microbatches, Planner, both_gradients
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.other_prompts import Revisions, Teacher
 from evenkeel.trainer.step.packing import attention_length, unshareable
@@ -130,7 +130,7 @@ class RLVRTrainer(GRPOTrainer):
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         compatibility.check_combination(self.args, self.strategies, speed, drop_in=drop_in)
         if speed.staleness:
-            self.vllm_importance_sampling_correction = False  # π_old are vLLM's own: there is nothing to correct
+            self.vllm_importance_sampling_correction = False  # with vLLM, π_old are its own: nothing to correct
         self.num_iterations *= strategies.schedule.num_passes  # TRL trains a rollout batch pass by pass
         setup = setup_of(self, speed, cut, decodes=bool(evaluation.decodings), drop_in=drop_in)
         self.parts = Parts(setup, self, engine, evaluation, guards)
@@ -167,7 +167,7 @@ class RLVRTrainer(GRPOTrainer):
         phases.microbatch_starts()
         with phases("update"):
             loss: Tensor = super().training_step(*positional, **keywords)
-            loss = loss if faults is None else faults.finite(loss)
+            loss = loss if faults is None else faults.logged_loss(loss)
         if self._step % self.parts.schedule.microbatches_per_rollout == 0:
             self.parts.checkpoint.counts[ROLLOUT_BATCHES] += 1
         phases.microbatch_ended()
@@ -176,7 +176,7 @@ class RLVRTrainer(GRPOTrainer):
             self.parts.loss.shared_prefixes.finish_step(self.accelerator, self.parts.loss.means)
         return loss
 
-    # 2. Its rows: of a new rollout batch where the last one is used up, cut as TRL does or by `microbatches`
+    # 2. Its rows, from `microbatches` in place of TRL's result; a new rollout batch where the last one is used up
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         with self.parts.phases("prepare"):
@@ -185,17 +185,17 @@ class RLVRTrainer(GRPOTrainer):
             return inputs
         microbatches = self.parts.microbatches
         self._buffered_inputs = microbatches.regrouped(self._buffered_inputs, self._position)
-        return microbatches.next_microbatch(self._buffered_inputs, self._position, self._compared)
+        return microbatches.next_microbatch(self._buffered_inputs, self._position, self._both_gradients)
 
-    def _compared(self, first: Sequence[Batch], second: Sequence[Batch]) -> tuple[Tensor, Tensor, float]:
-        """The gradients of two cuts of the same rows; see `compared_gradients`."""
+    def _both_gradients(self, first: Sequence[Batch], second: Sequence[Batch]) -> tuple[Tensor, Tensor, float]:
+        """The gradients of two cuts of the same rows; see `both_gradients`."""
 
         def loss_of(batch: Batch) -> Tensor:
             with self.compute_loss_context_manager():
                 return self._compute_loss(self.model, batch)
 
         with self.parts.loss.apart():
-            return compared_gradients(loss_of, self, first, second)
+            return both_gradients(loss_of, self, first, second)
 
     # 3. A rollout batch: prompts, completions, π_old and reference, rewards, advantages
 
@@ -203,13 +203,13 @@ class RLVRTrainer(GRPOTrainer):
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
         parts = self.parts
-        if parts.lag.staleness or parts.lag.holds(self._position):  # a resume with 0 may find a queue
+        if parts.lag.staleness or parts.lag.holds(self._position):  # a queue resumed with staleness 0
             rollout = self._from_queue()
         else:
             rollout = self._rollout(self._rows(inputs))
         parts.loss.start_rollout(rollout.batch, rollout.shared_prefixes, rollout.step)
         parts.provenance.start_rollout(rollout.batch, rollout.step)
-        parts.microbatches.keep_uncut(rollout.batch)  # TRL shuffles and splits it next; `regrouped` may cut this one
+        parts.microbatches.keep(rollout.batch)  # TRL shuffles and splits it next; `regrouped` may cut this one
         return rollout.batch
 
     def _rows(self, given: list[Row]) -> list[Row]:
@@ -230,13 +230,29 @@ class RLVRTrainer(GRPOTrainer):
         self._pending_extra_logs = defaultdict(list)
         return Generations(prompts, generated, rewards, columns)
 
+    def _generated_alone(self, rows: list[Any]) -> tuple[list[Any], Any]:
+        """The prompts of rows, and the result of TRL's ``_generate`` for them.
+
+        TRL resets environments and binds tools in its rollout, which ends here where it has generated: no
+        log-probabilities and no advantages are computed.
+        """
+        if not self.tools and not getattr(self, "environment_factories", None):
+            prompts = [row["prompt"] for row in rows]
+            return prompts, self._generate(prompts)
+        try:
+            with temporarily(self, {"_ends_with_generation": True}):
+                super()._generate_and_score_completions(rows)
+        except _Generated as made:
+            return made.prompts, made.generated
+        raise RuntimeError("TRL's rollout ended without a call of _generate.")
+
     def _rollout(self, rows: list[Row]) -> RolloutBatch:
         """Generate a rollout batch of these rows with the current policy, and compute its advantages."""
         parts, position, metrics = self.parts, self._position, self._metrics["train"]
         score, seed = super()._get_per_token_logps_and_entropies, position.seed(self.args.seed)
         old_policy = partial(parts.scoring.old_policy, score, self.model)
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
-        unused = {"environments": None, "environment_factories": None}  # kept completions have their rewards already
+        unused = {"environments": None, "environment_factories": None}  # kept completions need no environment
         with (
             parts.prompts.serving_kept_rollout() as is_kept,
             temporarily(self, unused if is_kept and has_environments else {}),
@@ -245,28 +261,28 @@ class RLVRTrainer(GRPOTrainer):
             batch: Batch = super()._generate_and_score_completions(rows)
         parts.provenance.check(self, batch, metrics)
         parts.scoring.complete(batch, metrics, old_policy)
-        teaching = self._tokenize_prompts, partial(parts.scoring.completions, score, self.model)
+        methods = self._tokenize_prompts, partial(parts.scoring.completions, score, self.model)
         if parts.teacher is not None:
-            batch |= parts.teacher.gold_answers(rows, batch, *teaching)
+            batch |= parts.teacher.gold_answers(rows, batch, *methods)
         rewards = parts.rewards  # what `_calculate_rewards` has kept meanwhile
         rollout = Rollout(rows, batch, position, rewards.per_function, rewards.columns, old_policy)
         signals = parts.advantages.signals(rollout)
         parts.prompts.observe(lambda: signals["correct"])
         if parts.teacher is not None:
-            batch |= parts.teacher.siblings(rows, batch, lambda: signals["correct"], seed, *teaching)
+            batch |= parts.teacher.siblings(rows, batch, lambda: signals["correct"], seed, *methods)
         if parts.revisions is not None:
             write = partial(self._write_revisions, seed)
             signals.add(**parts.revisions(rollout, signals["correct"], seed, write, metrics))
         for name, value in parts.advantages.write_advantages(rollout, signals, self._logs).items():
             metrics[name].append(value)
-        shared_prefixes = parts.advantages.write_labels(rollout, signals)
+        shared_prefixes = parts.advantages.write_row_data(rollout, signals)
         parts.recorder(rollout)
         return RolloutBatch(batch, shared_prefixes, position.step)
 
     def _write_revisions(
         self, seed: int, rows: list[Row], prompts: list[Any]
     ) -> tuple[list[list[int]], Mapping[str, list[Any]]]:
-        """Generate one completion of each prompt, in batches of the rollout's size, and score it as its row's answer.
+        """Generate one completion of each prompt, in batches of the rollout's size, with the rewards of its row.
 
         Metrics and columns do not mix with the rollout's; ``num_tokens``, TRL's count of all tokens, continues.
         """
@@ -295,7 +311,7 @@ class RLVRTrainer(GRPOTrainer):
     # with staleness: rollout batches are generated ahead of training
 
     def _from_queue(self) -> RolloutBatch:
-        """The next batch to train; first generates, or requests from the server, the batches that are due."""
+        """The next batch to train, of `lag.order`'s rows; first generates, or requests from the server, those due."""
         lag, now = self.parts.lag, self._position
         self._finish_pending()
         for number in lag.due(now):
@@ -337,7 +353,7 @@ class RLVRTrainer(GRPOTrainer):
             lag.put(self._rollout(pending.rows), pending.number, pending.at, pending.metrics)
         self.model.train(was_training)
 
-    # its completions, their scores and rewards
+    # its completions, log-probabilities and rewards
 
     def _generate(self, prompts: list[Any]) -> Any:
         if "parts" not in vars(self):  # made without __init__, as TRL's TestGRPORolloutDispatch does
@@ -360,6 +376,15 @@ class RLVRTrainer(GRPOTrainer):
         with generation.compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw):
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
 
+    def _sync_weights(self, sync_weights: Callable[[], None]) -> None:
+        """Wraps vLLM's ``sync_weights``, which TRL calls when the weights have changed; checks agreement afterwards."""
+        with self.parts.phases("sync"):
+            sync_weights()
+            if (check := self.parts.engine_check) is not None:
+                # not self._get…, which would count it as a pass of the rollout batch
+                score = super()._get_per_token_logps_and_entropies
+                check(self.vllm_generation, self.model, score, self.state.global_step, self._metrics["train"])
+
     def _tool_call_loop(self, prompts: Any, prompt_ids: Any, completion_ids: Any, completions: Any, *rest: Any) -> Any:
         """TRL's loop, which calls tools one by one; environments that can make the calls of several rows together."""
         together = getattr(self.environments[0], "_side_by_side", None) if self.environments else None
@@ -377,15 +402,6 @@ class RLVRTrainer(GRPOTrainer):
             }
         return super()._get_tool_suffix_ids(tool_messages)
 
-    def _sync_weights(self, sync_weights: Callable[[], None]) -> None:
-        """Wraps vLLM's ``sync_weights``, which TRL calls when the weights have changed; checks agreement afterwards."""
-        with self.parts.phases("sync"):
-            sync_weights()
-            if (check := self.parts.engine_check) is not None:
-                # not self._get…, which would take it for a question about the rollout batch
-                score = super()._get_per_token_logps_and_entropies
-                check(self.vllm_generation, self.model, score, self.state.global_step, self._metrics["train"])
-
     def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
         """Called for π_old and the reference of a rollout batch, and for π inside each loss.
 
@@ -393,7 +409,7 @@ class RLVRTrainer(GRPOTrainer):
         """
         score = super()._get_per_token_logps_and_entropies
         result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
-        self.parts.loss.write_advantages(result[0], result[1])  # both do nothing outside a loss
+        self.parts.loss.write_advantages(result[0], result[1])  # these two act only in a loss
         self.parts.provenance.watch(result[0])
         return result
 
@@ -416,7 +432,7 @@ class RLVRTrainer(GRPOTrainer):
         # TRL's loss asks for log π: there `Loss.write_advantages` makes A into A · w · keep · c
         with (
             parts.loss.of(inputs, self._position) as batch,
-            parts.scoring.loss(batch),
+            parts.scoring.of(batch),
             parts.provenance.of(self, batch),
         ):
             loss = super()._compute_loss(model, batch)
@@ -427,8 +443,8 @@ class RLVRTrainer(GRPOTrainer):
         self.parts.phases.gradient_is_complete()
         faults = self.parts.faults
         evidence = {"rollout_batch": self._buffered_inputs, "micro_batches_trained": self._step}
-        if faults is not None and faults.leaves_out(norm, self._position, evidence, self.save_model):
-            self.model.zero_grad(set_to_none=True)  # the optimizer and the schedule advance with nothing to apply
+        if faults is not None and faults.skips_step(norm, self._position, evidence, self.save_model):
+            self.model.zero_grad(set_to_none=True)  # the optimizer and the LR scheduler step without gradients
             self._metrics["train"]["faults/skipped"] = [float(faults.counts[SKIPPED])]
         return norm
 
@@ -485,7 +501,7 @@ class RLVRTrainer(GRPOTrainer):
             return None, None, None
         if held_out.options.decodings or self.strategies.are_trls_own:
             return super().prediction_step(model, inputs, *positional, **keywords)
-        self._prepare_inputs(inputs)  # answers and scores; no loss: TRL's advantages are not the ones trained on
+        self._prepare_inputs(inputs)  # completions and rewards; no loss: TRL's advantages are not trained on
         return None, None, None
 
     def _answered(self, rows: list[Any]) -> Answered:
@@ -496,22 +512,6 @@ class RLVRTrainer(GRPOTrainer):
             counts = [len(each) for each in ids] if mask is None else [sum(written) for written in mask]
             columns = {"environments": self.environments} if self.environments else {}
             return Answered(prompts, completions, ids, counts, columns)
-
-    def _generated_alone(self, rows: list[Any]) -> tuple[list[Any], Any]:
-        """The prompts of rows, and the result of TRL's ``_generate`` for them.
-
-        TRL resets environments and binds tools in its rollout, which ends here where it has generated: no
-        log-probabilities and no advantages are computed.
-        """
-        if not self.tools and not getattr(self, "environment_factories", None):
-            prompts = [row["prompt"] for row in rows]
-            return prompts, self._generate(prompts)
-        try:
-            with temporarily(self, {"_ends_with_generation": True}):
-                super()._generate_and_score_completions(rows)
-        except _Generated as made:
-            return made.prompts, made.generated
-        raise RuntimeError("TRL's rollout ended without a call of _generate.")
 
     # 6. Checkpoints
 
@@ -614,7 +614,7 @@ class Parts:
         self.microbatches = Microbatches(setup, counts)
         if setup.choices["microbatches"]:
             length = attention_length(config) if setup.choices["shared_prompts"] else None
-            self.microbatches.planner = PlannedCut(setup, length)
+            self.microbatches.planner = Planner(setup, length)
         self.scoring = Scoring(setup, self.microbatches, self.phases)
         self.teacher = None if strategies.teacher is None else Teacher(strategies.teacher, setup)
         self.revisions = None if strategies.revision is None else Revisions(strategies.revision, setup)
@@ -709,7 +709,7 @@ def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
 def is_taken(settings: Settings, ranks: Ranks, option: Option) -> bool:
     """Whether an option of `Speed` is used; warns with the reasons where it was requested but is not exact.
 
-    An option that is ``None`` is used where it is exact, without a warning elsewhere.
+    ``None`` is used where exact, and never warns; of ``skip_old_logps`` only if planned micro-batches are set, too.
     """
     speed, asked = settings.speed, getattr(settings.speed, option)
     wanted = asked not in (False, "trl")

@@ -92,7 +92,7 @@ def tokens(cut: list[dict[str, Any]]) -> int:
 
 def check(trainer: RLVRTrainer, *, dead: str = "half", fewer: float = 0.85) -> None:
     """The gradient of every optimizer step of every pass, to 1e-6 of its size, with a share of the tokens."""
-    buffered, size = rollout(trainer, dead), trainer.parts.schedule.together
+    buffered, size = rollout(trainer, dead), trainer.parts.schedule.block
     assert trainer.parts.microbatches.planner is not None
     for pass_index in range(trainer.strategies.schedule.num_passes):
         for start in range(0, len(buffered), size):
@@ -101,7 +101,7 @@ def check(trainer: RLVRTrainer, *, dead: str = "half", fewer: float = 0.85) -> N
             planned = trainer.parts.microbatches.planner.cut(stock, pass_index)
             assert len(planned) == len(stock)
             assert tokens(planned) <= fewer * tokens(stock)
-            first, second, _ = trainer._compared(stock, planned)
+            first, second, _ = trainer._both_gradients(stock, planned)
             assert (first - second).norm() <= 1e-6 * first.norm()
             assert (first.norm() > 1e-4) == (dead != "all")
 

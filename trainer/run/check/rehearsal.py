@@ -32,7 +32,7 @@ _PROMPTS = 2
 _ON_A_GPU = (
     *("vllm_", "use_vllm", "deepspeed", "fsdp", "fp16", "tf32", "hub_", "push_to_hub", "dataloader_", "ddp_"),
     *("torch_compile", "use_liger_kernel", "optim_target_modules", "generation_batch_size"),
-    "use_transformers_continuous_batching",
+    "use_transformers_",  # continuous batching: minutes on a CPU
 )
 """Prefixes of the arguments of ``trl:`` that a rehearsal leaves out."""
 _OF_LAYERS = ("layers_to_transform", "layers_pattern", "rank_pattern", "alpha_pattern")
