@@ -32,21 +32,10 @@ if __name__ == "trainer" and find_spec("evenkeel") is None:
     package.__path__ = [str(root), str(root / "trainer/public")]  # where `evenkeel.errors` lies
 
 __all__ = ["RLVRTrainer"]
-_ALGORITHMS = (
-    "advantages",
-    "coefficients",
-    "diagnostics",
-    "prompt_samplers",
-    "sequence_weights",
-    "token_weights",
-    "update_schedules",
-)
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: reading a configuration must not need torch, nor the mathematics TRL."""
+    """Import what is asked for: reading a configuration must not need torch."""
     if name == "RLVRTrainer":
         return import_module("evenkeel.trainer.step.trainer").RLVRTrainer
-    if name in _ALGORITHMS:
-        return import_module(f"evenkeel.trainer.algorithms.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

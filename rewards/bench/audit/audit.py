@@ -109,7 +109,7 @@ def audit(
         Refusal: the function cannot be imported.
     """
     pool = WorkerPool(
-        "evenkeel.rewards.bench.audit.audited:answers_of",
+        "evenkeel.rewards.bench.audited:answers_of",
         argument=TASKS.get(function, function),
         cpu_seconds=0,
         wall_seconds=FIRST_SECONDS,

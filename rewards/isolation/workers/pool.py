@@ -61,7 +61,7 @@ class WorkerResult:
 class WorkerPool:
     """A function that scores items in separate processes, each item within limits of CPU time, wall time and memory.
 
-    Workers are started by ``python -m`` when the first batch comes: never by fork, and without importing the caller's
+    Workers are new interpreters, started when the first batch comes: never by fork, and without importing the caller's
     ``__main__``. Equal pools share their workers; a forked or unpickled copy starts its own. They end with the process,
     however it ends. The function is trusted; its items are not.
 

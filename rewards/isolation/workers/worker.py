@@ -1,4 +1,4 @@
-"""The program of a worker process: ``python -m evenkeel.rewards.isolation.workers.worker DESCRIPTOR``.
+"""The program of a worker process: ``python worker.py DESCRIPTOR``, which imports nothing but its target.
 
 The descriptor is a channel of JSON, one value a line. The first line in holds the settings. Then the worker imports the
 target, scores the warm-up items, limits its memory, and writes ``{"ready": true}``; after that each line in is an item

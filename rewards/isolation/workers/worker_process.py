@@ -32,7 +32,7 @@ class WorkerProcess:
     """A started worker. It is *starting* until `receive` has returned its first message, which says that it is ready.
 
     Args:
-        settings: read first by ``evenkeel.rewards.isolation.workers.worker``. With ``users`` the worker has the whole
+        settings: read first by ``worker.py``. With ``users`` the worker has the whole
             environment and prints to the terminal; else it gets no secrets and its output is discarded.
     """
 
@@ -43,7 +43,7 @@ class WorkerProcess:
         output = None if settings["users"] else self._log
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "evenkeel.rewards.isolation.workers.worker", str(theirs.fileno())],
+                [sys.executable, "-P", Path(__file__).with_name("worker.py"), str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

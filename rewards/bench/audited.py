@@ -13,9 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from evenkeel.rewards.bench.built_in import BUILT_IN
-from evenkeel.rewards.parts import VERIFIER_KIND, build_verifier
-from evenkeel.rewards.reward_function import RewardFunction
+from evenkeel.rewards.registry import Kind
 from evenkeel.rewards.verifier import Verifier, as_verdict
 
 _TRAINERS = {
@@ -64,16 +62,18 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
 
 def _loaded(named: str) -> Callable[..., Any]:
     """The function for ``named``, a verifier's name or ``module:function``."""
-    if ":" not in named:
-        verifier = build_verifier(BUILT_IN[named][0] if named in BUILT_IN else named)
-        return RewardFunction(verifier, named)
-    found = VERIFIER_KIND.find(named).target
-    is_ours = isinstance(found, Verifier) or (inspect.isclass(found) and issubclass(found, Verifier))
-    if is_ours or list(inspect.signature(found).parameters)[:2] == ["completion", "reference"]:
-        function = RewardFunction(build_verifier(found), named.rpartition(":")[2])
-        function._bounded = function.verifier  # it runs in this process, which has limits of its own
-        return function
-    return found  # type: ignore[no-any-return]
+    found: Any = Kind("verifier", dict).find(named).target if ":" in named else None
+    is_ours = found is None or isinstance(found, Verifier) or (inspect.isclass(found) and issubclass(found, Verifier))
+    if not is_ours and list(inspect.signature(found).parameters)[:2] != ["completion", "reference"]:
+        return found  # type: ignore[no-any-return]
+    from evenkeel.rewards.bench.built_in import BUILT_IN  # most audits are of other functions, and need none of these
+    from evenkeel.rewards.parts import build_verifier
+    from evenkeel.rewards.reward_function import RewardFunction
+
+    spec = found or (BUILT_IN[named][0] if named in BUILT_IN else named)
+    function = RewardFunction(build_verifier(spec), named.rpartition(":")[2])
+    function._bounded = function.verifier  # it runs in this process, which has limits of its own
+    return function
 
 
 def _described(function: Callable[..., Any]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _described(function: Callable[..., Any]) -> dict[str, Any]:
         "parameters": {name: needed for name, needed in named.items() if name not in _TRAINERS},
         "hooks": [*_TRAINERS.keys() & named],
         "any": any(p.kind is p.VAR_KEYWORD for p in parameters),
-        "verifier": isinstance(function, RewardFunction),
+        "verifier": isinstance(getattr(function, "verifier", None), Verifier),
     }
 
 
