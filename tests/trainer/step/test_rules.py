@@ -11,7 +11,7 @@ from trl import GRPOConfig
 from evenkeel.errors import Rule
 from evenkeel.trainer.algorithms.revisions import RevisionOptions
 from evenkeel.trainer.algorithms.strategies import build_strategies
-from evenkeel.trainer.step.choices import Loaded, Option, Settings, problems_of
+from evenkeel.trainer.step.choices import SWITCHES, Loaded, Option, Settings, problems_of
 from evenkeel.trainer.step.compatibility import RULES
 from evenkeel.trainer.step.options import Speed
 
@@ -177,6 +177,10 @@ def test_a_rule_refuses_each_of_its_kinds_and_lets_its_neighbours_pass(
 
     assert told(refused) == {code}
     assert [told(args) for args in allowed] == [set()] * len(allowed)
+
+
+def test_each_option_is_given_up_somewhere():
+    assert {option for option, _ in GIVEN_UP} == {*SWITCHES}
 
 
 @pytest.mark.parametrize(("option", "cases"), GIVEN_UP)

@@ -15,6 +15,7 @@ from evenkeel.trainer.run.config import RunConfig, load_config
 from evenkeel.trainer.run.config.keys import FOREIGN, IN_ANOTHER_SECTION
 from evenkeel.trainer.run.config.shipped import shipped_files
 from evenkeel.trainer.run.config.trl_arguments import CHOICES, RANGE_OF
+from evenkeel.trainer.step.choices import SWITCHES
 from evenkeel.trainer.step.options import Speed
 from tests.paths import ROOT
 
@@ -66,12 +67,7 @@ def test_what_makes_a_run_faster_is_taken_where_the_file_says_nothing(tmp_path: 
     def speed(text: str = "") -> Speed:
         return load(tmp_path, text).speed_options
 
-    decided: dict[str, Any] = {
-        "shared_prompts": None,
-        "skip_old_logps": None,
-        "generation": None,
-        "overlap_generation": None,
-    }
+    decided: dict[str, Any] = {option: None for option in SWITCHES if option != "microbatches"}
     plain = Speed(microbatches="planned", **decided)
     assert speed() == plain
     given = speed("speed: {microbatches: trl, tokens_per_microbatch: 4096}\n")
