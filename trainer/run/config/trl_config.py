@@ -125,7 +125,7 @@ def lora_config(config: RunConfig) -> "LoraConfig | None":
     """``model.lora`` as peft's configuration for a causal language model; ``None`` where the whole model is trained.
 
     Raises:
-        Refusal: peft leaves a key of one of its mappings out in silence.
+        Refusal: peft leaves a value, or a key of one of its mappings, out in silence.
     """
     if config.model.lora is None:
         return None
@@ -134,6 +134,8 @@ def lora_config(config: RunConfig) -> "LoraConfig | None":
     made = LoraConfig(**{"task_type": "CAUSAL_LM", **config.model.lora})
     for name, given in config.model.lora.items():
         held = getattr(made, name)
+        if given and not held:
+            raise config_error("unknown-key", f"model.lora.{name}", "would not be read by peft.", "Leave it out.")
         if isinstance(given, dict) and (unread := given.keys() - (held if isinstance(held, dict) else vars(held))):
             what = f"holds {', '.join(sorted(unread))}, which peft would not read."
             raise config_error("unknown-key", f"model.lora.{name}", what, "Leave it out.")
