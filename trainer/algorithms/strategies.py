@@ -106,8 +106,8 @@ def build_strategies(
             ``teacher`` is missing, or is given though nothing asks for it.
     """
     estimator = None if advantage is None else tried(find_estimator(advantage))
-    chosen = tried(find_strategy(TOKEN_WEIGHT, token_weight))
-    weight = None if chosen.function is built_in(TOKEN_WEIGHT)["uniform"] else chosen
+    chosen = find_strategy(TOKEN_WEIGHT, token_weight)
+    weight = None if chosen.function is built_in(TOKEN_WEIGHT)["uniform"] else tried(chosen)
     factor = None if coefficient is None else tried(find_strategy(COEFFICIENT, coefficient))
     schedule = find_strategy(UPDATE_SCHEDULE, update_schedule)
     parts = [part for part in (estimator, weight, factor) if part is not None]
@@ -136,10 +136,10 @@ def _teacher(parts: list[Strategy], asked: Mapping[str, Any] | TeacherOptions | 
 
 
 def _sampler(asked: Any, estimator: Strategy | None) -> Strategy | None:
-    found = tried_sampler(find_strategy(PROMPT_SAMPLER, asked))
+    found = find_strategy(PROMPT_SAMPLER, asked)
     if type(found.function) is built_in(PROMPT_SAMPLER)["uniform"]:
         return None
-    if max_rounds(found) > 1 and estimator is not None and estimator.traits.trains_dead_groups:
+    if max_rounds(tried_sampler(found)) > 1 and estimator is not None and estimator.traits.trains_dead_groups:
         what = f"prompt_sampler {found.name!r} throws away groups that advantage {estimator.name!r} trains."
         raise PartError(f"{what} Leave one of them out.", code="sampler-without-baseline")
     return found
