@@ -86,11 +86,11 @@ def inserted_tokens_have_no_gradient(trainer: InTurns) -> None:
     assert sum((gradient != 0).sum() for _, gradient, _ in trainer.seen) > 20
 
 
-REFUSED = {"ibpo": "revision with tools"}
+REFUSED = {"ibpo": "revision with tools", **dict.fromkeys(("sdpo", "rlsd", "rlcsd"), "with tools")}
 """Strategies that do not go with tools, and what is said of them."""
 
-OPTIONS = {"pass_at_k": {"k": 2}}
-"""Options under which a group of four with one right answer teaches."""
+OPTIONS = {"pass_at_k": {"k": 2}, "gtpo_conflict": {"max_entropy": None}}
+"""Options under which a group of four with one right answer, written by a policy of random weights, teaches."""
 
 
 @pytest.mark.slow
