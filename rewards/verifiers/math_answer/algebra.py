@@ -3,33 +3,24 @@ r"""Algebra by sympy, in worker processes only: are two expressions equal?
 Nothing here is bounded in time: the worker's limits are. It is given single expressions; structure, units, bases, names
 and words have been compared before. Two expressions with letters are equal where sympy proves it, and are not even
 asked about where they differ at a point.
-
-Constants are compared without rounding: ``2^{-2017}`` is not ``2^{-2018}``, and ``\sqrt2+\sqrt3`` is
-``\sqrt{5+2\sqrt6}``. Rationals are compared exactly. The difference of two others is evaluated with rising precision
-until its first digits are certain, which proves that they differ. Two count as equal that agree to `MOST_DIGITS` and
-twice the digits of all numbers and values in them, unless that takes more than `LONGEST_PROOF`. What is under a floor
-or ceiling is compared likewise before it is rounded.
 """
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import mpmath
 import sympy
-from latex2sympy2_extended import NormalizationConfig, latex2sympy
-from latex2sympy2_extended.latex2sympy2 import ConversionConfig
+from latex2sympy2_extended import NormalizationConfig, normalize_latex
+from latex2sympy2_extended.latex2sympy2 import ConversionConfig, _Latex2Sympy
 from sympy.core.evalf import PrecisionExhausted
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
-from evenkeel.rewards.verifiers.math_answer.comparison import same
+from evenkeel.rewards.verifiers.math_answer.comparison import adds_a_root, same
 from evenkeel.rewards.verifiers.math_answer.forms import About, Expression, Number, Relation
-from evenkeel.rewards.verifiers.math_answer.letters import (
-    may_not_commute,
-    parsed_with_marks,
-    renamed_constants,
-)
+from evenkeel.rewards.verifiers.math_answer.letters import may_not_commute, parsed_with_marks, renamed_constants
+from evenkeel.rewards.verifiers.math_answer.notation import matching_end
 from evenkeel.rewards.verifiers.math_answer.quantities import PERCENT
 from evenkeel.rewards.verifiers.math_answer.reading import read_beside
 
@@ -41,13 +32,32 @@ _DECIMAL = re.compile(r"(?<![\d.])(\d*)\.(\d+)")
 _SLASHED_FACTOR = re.compile(r"(?<![\w.^{)}])(\d+)/(\d+)(?: (?=[a-zA-Z(])| ?(?=\\(?:pi|sqrt)))")
 _MIXED = re.compile(r"(?<![\w.^}])(\d+) ?(\\frac ?\{ ?(\d+) ?\} ?\{ ?(\d+) ?\})")
 _NATURAL = re.compile(r"\\log ?_ ?(?:e|\{ ?e ?\})")
-_CURRENT = re.compile(r"(?!.*\\(?:sum|prod))(?=.*(?<![a-zA-Z\\])[A-Za-hj-z]).*(?<![a-zA-Z\\])i ?\^")
 _TRACE = re.compile(r"\\(?:begin|end) ?\{\w+\}|\\[a-zA-Z]+|tr")  # its parser would take 6trs for a trace
 _POWER_T = re.compile(r"\^ ?(?:T(?![a-z])|\{ ?T ?\})")  # no transpose, which `letters` keeps for capitals
+_BEFORE_A_FUNCTION = re.compile(r"\\(?:cdot|times) ?(?=\\(?:sin|cos|tan|cot|sec|csc|ln|log|exp)(?![a-z]))")
+_FACTOR_BEHIND = re.compile(r"\\cdot|\\times|\*|[a-zA-Z})] ?\(")
 _ANGLE = re.compile(r"(\d+(?:\.\d+)?) ?\^\\circ")
 
 MOST_DIGITS = 300
 LONGEST_PROOF = 20_000
+
+
+class _Reader(_Latex2Sympy):
+    r"""Its parser, without the sums that it reads into ``2(3)``; `_exact` has spelled out mixed numbers before.
+
+    Where a factor stands behind a function without brackets, ``\sin x \cdot y``, its argument is not known.
+    """
+
+    def convert_postfix_list(self, arr: list[Any], i: int = 0) -> Any:
+        factors = [self.convert_postfix(each) for each in arr[i:]]
+        if not all(isinstance(factor, sympy.Expr) for factor in factors):
+            return super().convert_postfix_list(arr, i)
+        return reduce(lambda product, factor: self.mul_flat(factor, product), reversed(factors))
+
+    def convert_func_arg(self, arg: Any) -> Any:
+        if not hasattr(arg, "expr") and _FACTOR_BEHIND.search(arg.getText()):
+            raise ValueError(arg.getText())
+        return super().convert_func_arg(arg)
 
 
 def judge(item: list[str]) -> bool:
@@ -64,17 +74,30 @@ def _algebra(gold: Expression | Relation | Number | About, answer: Expression | 
         about = sympy.Rational(gold.value.value) / (100 if gold.value.unit == PERCENT else 1)
         return isinstance(other, sympy.Expr) and not other.free_symbols and rounds_to(other, about)
     apart = may_not_commute(gold.latex, answer.latex)
-    texts = [side.latex for side in (gold, answer)]
-    if _CURRENT.match(gold.latex):  # no answer leaves the imaginary unit squared
-        texts = [re.sub(r"(?<![a-zA-Z\\])i(?![a-zA-Z])", "I_{i}", text) for text in texts]
-    one, other = (_parsed(_exact(text), apart) for text in texts)
+    one, other = (_parsed(_exact(side.latex), apart) for side in (gold, answer))
     if not (isinstance(one, sympy.Expr) and isinstance(other, sympy.Expr)):
         return one is not None and one == other
+    if _is_reducible(answer.latex) and not _is_reducible(gold.latex):
+        return False
     if one.free_symbols or other.free_symbols:
         return _same_function(one, other) or any(
             _same_function(one, renamed) for renamed in _renamed(gold.latex, one, other)
         )
     return equal(one, other)
+
+
+def _is_reducible(latex: str) -> bool:
+    """Whether a fraction holds a factor above and below, so that it has no value where that is zero."""
+    latex = re.sub(r"\\frac ?", r"\\frac", latex.replace("} {", "}{"))
+    for start in re.finditer(r"\\frac\{", latex):
+        middle = matching_end(latex, start.end() - 1)
+        sides = latex[start.end() : middle - 1], latex[middle + 1 : matching_end(latex, middle) - 1]
+        above, below = (_parsed(_exact(side)) for side in sides)
+        if isinstance(above, sympy.Expr) and isinstance(below, sympy.Expr) and above.is_commutative:
+            common = sympy.gcd(above, below)
+            if common.free_symbols and all(power.exp.is_Integer for power in common.atoms(sympy.Pow)):
+                return True
+    return False
 
 
 def _renamed(gold: str, one: Any, other: Any) -> list[Any]:
@@ -119,17 +142,15 @@ def _are_apart(first: sympy.Expr, second: sympy.Expr) -> bool:
 
 def _same_relation(gold: Relation, answer: Relation) -> bool:
     r"""Whether one difference of the sides is a constant multiple of the other, above zero for inequalities."""
-    if gold.sign != answer.sign:
+    texts = [f"{side.left}={side.right}" for side in (gold, answer)]
+    if gold.sign != answer.sign or adds_a_root(*texts) or (_is_reducible(texts[1]) and not _is_reducible(texts[0])):
         return False
-    apart = may_not_commute(f"{gold.left}={gold.right}", f"{answer.left}={answer.right}")
+    apart = may_not_commute(*texts)
     sides: list[Any] = [_parsed(_exact(side), apart) for side in (gold.left, gold.right, answer.left, answer.right)]
     if not all(isinstance(side, sympy.Expr) for side in sides):
         return False
     first, second = sides[0] - sides[1], sides[2] - sides[3]
-    return any(
-        _same_difference(gold.sign, first, other)
-        for other in (second, *_renamed(f"{gold.left}={gold.right}", first, second))
-    )
+    return any(_same_difference(gold.sign, first, other) for other in (second, *_renamed(texts[0], first, second)))
 
 
 def _same_difference(sign: str, first: Any, second: Any) -> bool:
@@ -151,10 +172,10 @@ def _same_difference(sign: str, first: Any, second: Any) -> bool:
 
 
 def _meet(curve: Any, below: Any) -> bool:
-    """Whether a curve holds a point where a denominator is zero; no polynomials may."""
+    """Whether a curve may hold a point where a denominator is zero."""
     letters = sorted(curve.free_symbols | below.free_symbols, key=str)
     if not (curve.is_polynomial(*letters) and below.is_polynomial(*letters)):
-        return False
+        return True
     return bool(sympy.groebner([curve, below], *letters).exprs != [1])
 
 
@@ -178,7 +199,7 @@ def _exact(latex: str) -> str:
     latex = _TRACE.sub(lambda match: "t r" if match[0] == "tr" else match[0], _NATURAL.sub(r"\\ln", latex))
     latex = _SLASHED_FACTOR.sub(r"\\frac{\1}{\2}", latex)
     latex = _MIXED.sub(lambda m: f"({m[1]}+{m[2]})" if int(m[3]) < int(m[4]) else m[0], latex)
-    latex = _ANGLE.sub(r"(\\frac{\1\\pi}{180})", latex)
+    latex = _BEFORE_A_FUNCTION.sub("", _ANGLE.sub(r"(\\frac{\1\\pi}{180})", latex))
     return _DECIMAL.sub(lambda match: f"\\frac{{{match[1]}{match[2]}}}{{1{'0' * len(match[2])}}}", latex)
 
 
@@ -191,7 +212,7 @@ def _parsed(latex: str, noncommuting: tuple[str, ...] = ()) -> Any | None:
 def _parsed_plainly(latex: str) -> Any | None:
     try:
         latex = _POWER_T.sub("^{(T)}", latex)
-        parsed = latex2sympy(latex, is_real=True, normalization_config=_SPELLING, conversion_config=_MEANING)
+        parsed = _Reader(is_real=True, config=_MEANING).parse(normalize_latex(latex, _SPELLING))
         return parsed.subs(_IMAGINARY_UNIT, sympy.I)
     except Exception:  # noqa: BLE001 — the parser raises plain Exception, and sympy anything, of what a policy invents
         return None

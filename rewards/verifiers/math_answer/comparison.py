@@ -1,31 +1,4 @@
-r"""Is this answer that gold? Structure is compared here; two expressions are left to a judge that can do algebra.
-
-The rules, where one has to be chosen:
-
-- A gold that is a plain number wants a plain number: an expression copied from the question is not an answer to it. Any
-  plain number of exactly the same value will do (``0.5`` for ``1/2``, ``2/4`` for ``1/2``, ``15/2`` for ``7.5``), with
-  or without a unit where the gold leaves it open. A rounded number equals nothing but itself: ``0.333`` is not ``1/3``.
-- What a result was computed from may stand before it (``2^3 = 8``, not ``2^3``) if it is that result, and what it is
-  about after it (``\sqrt2 \approx 1.41``) if it rounds to that. ``\approx 3.14`` alone answers a gold decimal.
-- An expression is to be as simple as the gold, of its form (factored, squared) and defined where it is: `_as_simple`.
-- A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
-- Two units must be the same, but cents are dollars; degrees up to a full turn are multiples of π with a denominator.
-  Percent: a gold ``12.5%`` takes ``12.5`` and ``0.125``; a gold ``12.5``, which is above 1, takes ``12.5%``. A gold
-  with neither unit nor name takes an everyday one: of a value, or of all in a list.
-- Order counts in brackets ``( )``, in a ranking and in a sequence (`_has_order`), and in no other list. A list is no
-  point, unless it names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else
-  in the order in which such names are given (neighbours in the alphabet, numbered ones, (r, θ)), and other letters in
-  the order written. A point is a column or row vector. A pair for an open interval is right; a gold that is a pair,
-  ``(2, 4)``, may be a point, so that no inequality equals it. A set of one may go without its braces. Numbered names
-  (``x_1 = 2, x_2 = 5``) may count the values of a list; where the gold has them, a bare list is in their order.
-- A name before a value (``x = 5``, ``P(X=2) = 5``, also ``x + y = 5``) may be left out or added; where both have one
-  they must be the same. ``x^2 = 5``, ``2x = 5`` and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is
-  not ``x = -2``. The letter of a choice is such a name too: ``(C) 12`` is C, and 12.
-- ``7k + 3``, with k to n or q to t, is the congruence, unless that is of this letter. 15:30 is 3:30 p.m.
-- A sentence with mathematics in it wants its own text.
-- "For all x" and ", k ∈ ℤ" may be left out, "for some x" and ", x ∈ ℤ" may not, and none of them may be added where it
-  is not so of any gold (`_is_understood`); two different sets are two answers, and "or" is not the gold's "and".
-"""
+"""Is this answer that gold? Structure is compared here, by the rules of README.md; algebra is a judge's."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,7 +9,6 @@ from typing import TypeAlias
 
 from evenkeel.rewards.verifiers.math_answer.forms import (
     About,
-    BasedNumber,
     Congruence,
     Expression,
     Form,
@@ -70,17 +42,18 @@ _ROOT_OF_ROOT = re.compile(r"\\sqrt(?:\[\d+\])?\{ ?\\sqrt")
 _POLYNOMIAL = re.compile(r"(?:[a-zA-Z\d ()+-]|\^ ?\{?\d\}?)+")
 _PRIME_POWERS = re.compile(r"\d+(?: ?\^ ?\{?\d+\}?)?(?: ?\\(?:cdot|times) ?\d+(?: ?\^ ?\{?\d+\}?)?)+")
 _SQUARED = re.compile(r"\([^()]*[a-z][^()]*\)\^ ?\{?2(?!\d)")
-_SIZE = re.compile(r"\d+ ?\\times ?\d+")  # of a matrix
+_SIZE = re.compile(r"\w+ ?\\times ?\w+|[a-z]{3,}")  # of a matrix; a word, as box may be
 _IRRATIONAL = re.compile(r"\\pi(?![a-z])|\\sqrt ?\{[^{}]*\}")
 _ARITHMETIC = re.compile(
     r"(?<![\d.^{_])[\d.]+ ?(?:[-+] ?[\d.]+(?![\d. ]*[\^a-z!\\{(/])|(?:\*|\\cdot|\\times) ?-?[\d.]+(?![\d. ]*[\^!{]))"
 )
 _VARIABLE = r"(?<![\\a-zA-Z])[a-df-hj-zA-Z]"
 _GREEK = re.compile(rf"\\(?:{'|'.join(NOTATION['greek'].keys() - {'pi'})})(?![a-z])")
-_INVERSE = re.compile(r"\\(sin|cos|tan) ?\^ ?\{ ?-1 ?\}")
+_ROOT = re.compile(r"\||\\(?:sqrt|ln|log|lg)(?![a-z])|\^ ?\{ ?-?(?:\\frac|\d+/|\d*\.)")
+_INVERSE = re.compile(r"\\(sin|cos|tan|cot|sec|csc) ?\^ ?\{ ?-1 ?\}")
 _PARTIAL_FUNCTION = re.compile(
     rf"\\frac ?\{{[^{{}}]*(?:\{{[^{{}}]*\}}[^{{}}]*)*\}} ?\{{[^{{}}]*{_VARIABLE}|/ ?(?:\([^()]*)?{_VARIABLE}"
-    rf"|\\(?:sqrt|ln|log|lg|tan|cot|sec|csc|arcsin|arccos) ?(?:[_^\[][^ ]* ?)?[({{]?[^(){{}}]*{_VARIABLE}"
+    rf"|\\(?:sqrt|ln|log|lg|tan|cot|sec|csc|arcsin|arccos) ?(?:[_^\[][^ ]* ?)?[({{ ]*[^(){{}}]*{_VARIABLE}"
     r"|[a-zA-Z)}] ?\^ ?\{? ?(?:-|\\frac|\d+/)"
 )
 _PARTIAL = re.compile(r"\\frac ?\{[^{}]*\} ?\{[^{}]*[a-z][^{}]*\}")
@@ -97,6 +70,7 @@ _MULTIPLE = re.compile(r"(?:(?P<first>-?\d+) ?\+ ?)?(?P<modulus>\d+) ?(?P<letter
 _MULTIPLE_OF_PI = re.compile(r"(?=.*\\pi)(?=.*(?:\\frac|/))(?:\\pi|\\frac|[\d {}/-])+")
 _NO_DEGREES = re.compile(r"\\(?:pi|sqrt|[a-z]*(?:sin|cos|tan|cot|ln|log|exp))(?![a-z])")
 _RIGHT_ANGLES = re.compile(r"(?<!\d)(?:90|180|270|360)(?!\d)")
+_IN_ANOTHER_MEASURE = re.compile(r" in |fraction|probability|ratio|proportion")
 _POLAR = re.compile(r"\(? ?\\cos ?(?P<angle>.{1,30}?) ?\+ ?i ?\\sin ?(?P=angle) ?\)?")
 
 
@@ -104,7 +78,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
     """Whether ``answer`` is right when ``gold`` is; ``None`` where that depends on what ``algebra`` does not know."""
     if not units_in(gold) and (units := units_in(answer)) and not _may_be_measured(gold, answer, units):
         return False
-    if isinstance(answer, Named | Relation) and isinstance(gold, Number | Expression) and not _is_plain(answer):
+    is_named = isinstance(answer, Named | Relation) and isinstance(gold, Number | Expression | Listing)
+    if is_named and not _is_plain(answer):
         return False
     match gold, answer:
         case (Expression(unit="") as arc, Number(unit="degree") as angle) | (
@@ -173,7 +148,7 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
         case Number(is_fraction=True, unit=""), Words():
             return same_ratio(f"{gold.value.numerator}:{gold.value.denominator}", answer.text)
-        case (Congruence(), Congruence()) | (BasedNumber(), BasedNumber()):
+        case Congruence(), Congruence():
             return gold == answer
         # sets, intervals and matrices
         case Union(), Union():
@@ -200,7 +175,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             Listing(items=items, joined=joined),
         ):  # A, C, D and ACD
             chosen = letters if isinstance(gold, Expression) else letters.upper()
-            return joined != "or" and sorted(map(repr, items)) == [repr(Words(letter)) for letter in chosen]
+            are_choices = joined != "or" and set(chosen) <= set("ABCDEFGH")
+            return are_choices and sorted(map(repr, items)) == [repr(Words(letter)) for letter in chosen]
     row, other_row = _as_row(gold), _as_row(answer)
     return row is not None and other_row is not None and _same_in_order(row, other_row, algebra)
 
@@ -210,6 +186,8 @@ def _is_plain(answer: Named | Relation) -> bool:
     left, value = (answer.name, answer.value) if isinstance(answer, Named) else (answer.left, answer.answer)
     if isinstance(value, Worked):
         return isinstance(answer, Relation) or is_plain_name(left, set(), None)
+    if isinstance(answer, Named) and isinstance(value, Listing):
+        return all(_is_plain(Named(left, item)) for item in value.items)
     letters = set(_LETTERS.findall(value.latex)) if isinstance(value, Expression) else set()
     own = set(_LETTERS.findall(re.sub(r"\\text ?\{[^{}]*\}", "", left)))
     if isinstance(answer, Relation):
@@ -263,6 +241,8 @@ def _all(verdicts: Iterable[bool | None]) -> bool | None:
 def _steps(worked: Worked, algebra: AlgebraJudge) -> Iterator[bool | None]:
     """Whether each step is the result, and the result about what it is said to be."""
     for step in worked.steps:
+        if "dots" in getattr(step, "latex", "") and len(worked.steps) > 1:  # the others say what it is
+            continue
         yield _equal(step, worked.result, algebra)
     if worked.about is not None:
         yield _about(worked.about, worked.result, algebra)
@@ -271,8 +251,6 @@ def _steps(worked: Worked, algebra: AlgebraJudge) -> Iterator[bool | None]:
 def _equal(step: Form, result: Form, algebra: AlgebraJudge) -> bool | None:
     """Whether a result was computed from this, however far from simple."""
     match step, result:
-        case Expression(latex=latex), _ if "dots" in latex:
-            return True
         case Number(), Number():
             return same_number(step, result)
         case ((Number() | Expression()), (Number() | Expression())):
@@ -288,6 +266,8 @@ def _about(number: About, value: Form, algebra: AlgebraJudge) -> bool | None:
 
 
 def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
+    if units_in(gold) and not units_in(answer) and _IN_ANOTHER_MEASURE.search(getattr(answer, "name", "")):
+        return False
     match gold, answer:
         case Named(), Named() if same_name(gold.name, answer.name):
             return same(gold.value, answer.value, algebra)
@@ -302,6 +282,8 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         case Named(value=Listing(braces=True)), Listing(braces=False):  # both in it, and not one or the other
             return False
         case Named(value=Number()), Words():  # P(A) = 2/5 is no 2:5
+            return False
+        case Named(value=Words()), Words() if ":" in gold.name and answer.text.endswith("m"):  # a:b = 13:20
             return False
         case Named(), _:
             return same(gold.value, answer, algebra)
@@ -479,7 +461,7 @@ def same_ratio(gold: str, answer: str) -> bool:
     if not re.fullmatch(r"\d+(:\d+)+", gold) or not re.fullmatch(r"\d+(:\d+)+", answer):
         return False
     terms, other = ([int(term) for term in ratio.split(":")] for ratio in (gold, answer))
-    if re.fullmatch(r"\d{1,2}:[0-5]\d", gold) or len(terms) != len(other) or not all(terms + other):
+    if re.fullmatch(r"\d{1,2}(?::[0-5]\d){1,2}", gold) or len(terms) != len(other) or not all(terms + other):
         return terms == other and len(gold) == len(answer)
     return all(term * other[0] == match * terms[0] for term, match in zip(terms, other, strict=True))
 
@@ -495,27 +477,32 @@ def _as_simple(gold: str, answer: str) -> bool:
         return False  # 2 \cdot 3 \pi, and \pi + \pi
     if re.search(_VARIABLE, gold) and _is_total(gold) and not _is_total(answer) and "!" not in answer:
         return False
-    if "\\log_{10}" in answer and "\\log_" not in gold and re.search(_VARIABLE, gold):
-        return False
     if "!" in gold or "\\binom" in gold:  # one is written with the other
         answer = answer.replace("!", "").replace("\\binom", "")
     if _size(_NUMERIC_FRACTION.sub("1", answer)) > most:
         return False
-    ours, theirs = (set(re.findall(r"\\([a-zA-Z]+)", latex)) for latex in (gold, answer))
-    if any(kind & theirs and not kind & ours for kind in _KINDS):
+    ours, theirs = (set(re.findall(r"\\([a-zA-Z]+)", _INVERSE.sub(r"\\arc\1", latex))) for latex in (gold, answer))
+    if adds_a_root(gold, answer) or any(kind & theirs and not kind & ours for kind in _KINDS):
         return False
     if not _is_worked_out(gold, answer):
         return False
     return not (_has_undrawn_root(answer) and not _has_undrawn_root(gold))
 
 
+def adds_a_root(gold: str, answer: str) -> bool:
+    """Whether an answer has a root, a logarithm or a broken power, and its gold, which holds letters, none."""
+    return bool(_ROOT.search(answer) and not _ROOT.search(gold) and re.search(_VARIABLE, _GREEK.sub("x", gold)))
+
+
 def _is_worked_out(gold: str, answer: str) -> bool:
     """Whether ``answer`` has as many factors, or fractions in a sum, as ``gold``, where these were asked for."""
     if (_is_factored(gold) and gold.count("(") > 1) or _SQUARED.search(gold):
         return answer.count("(") >= gold.count("(")
+    if _SIZE.fullmatch(gold):
+        return gold.replace(" ", "") == answer.replace(" ", "")
     if _PRIME_POWERS.fullmatch(gold):
         ours, theirs = re.findall(r"\d+", gold), re.findall(r"\d+", answer)
-        return ours == theirs or (not _SIZE.fullmatch(gold) and sorted(ours) == sorted(theirs))
+        return sorted(ours) == sorted(theirs)
     if len(_PARTIAL.findall(gold)) > 1 and _PARTIAL_OF_SUM.search(gold):
         return len(_PARTIAL.findall(answer)) == len(_PARTIAL.findall(gold))
     return True

@@ -36,17 +36,9 @@ class Expression:
 
 @dataclass(frozen=True)
 class Words:
-    """Words, the letter of a choice, a time of day, ∞: equal when they are the same, in one spelling."""
+    """Words, the letter of a choice, a time of day, digits with their base, ∞: equal when they are spelled alike."""
 
     text: str
-
-
-@dataclass(frozen=True)
-class BasedNumber:
-    """Digits with the base that they are written in."""
-
-    digits: str
-    base: str
 
 
 @dataclass(frozen=True)
@@ -198,7 +190,7 @@ def units_in(form: object) -> set[str]:
     return {form.unit} - {""} if isinstance(form, Number | Expression) else set().union(*map(units_in, parts))
 
 
-_Value: TypeAlias = Number | About | Worked | Quantified | Expression | Words | BasedNumber | Named | Relation
+_Value: TypeAlias = Number | About | Worked | Quantified | Expression | Words | Named | Relation
 _Several: TypeAlias = Listing | Row | Matrix | Interval | Union | Congruence
 Form: TypeAlias = _Value | _Several | Unreadable
 

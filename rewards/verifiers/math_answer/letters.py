@@ -3,10 +3,6 @@ r"""Letters that are more than commuting numbers: matrices, vectors, functions, 
 The parser of LaTeX takes every letter for a real number, drops primes and reads ``f(x+1)`` as a product. What it would
 lose is put aside under a symbol of its own before, and put back after it: ``f'(2x)`` as a function of ``2x``, ``x'``
 as another letter than ``x``, ``\frac{dy}{dx}`` as one thing.
-
-Where letters may not commute, only what is equal term by term is. They may not: capital letters that are
-multiplied, unless the gold divides by a letter or puts one under a root or into a function (``\frac{nRT}{V}`` holds
-numbers). With a transpose or a cross product a text equals its own alone.
 """
 
 import re
@@ -78,13 +74,16 @@ _INTEGRATED = re.compile(r"\+ ?C ?$|^ ?C ?\+|(?:^|=) ?C ?e ?\^")
 _ONE_CAPITAL = re.compile(r"(?<![A-Za-z\\}])(?<!\\sin )(?<!\\cos )(?<!\\tan )(?<!\()C(?![A-Z_^(])")
 _FUNCTION = re.compile(r"\\(?:ln|log|sin|cos|tan|sec|arctan|arcsin|sinh|cosh|tanh|exp|sqrt)(?![a-z])|e ?\^")
 _SQUARE = re.compile(r"(?<!\\sqrt)(?<!\\sqrt )\[([^\[\]()]+)\]")  # [x] may be a floor
-_OFTEN_FUNCTION = re.compile(r"[huwFGH]|\\(?:phi|psi|zeta|sigma|tau|mu|omega|chi|Phi|Psi)")
-_OF_A_VARIABLE = re.compile(r"[\dxtnkmsz ,+*^{}-]+")
+_OFTEN_FUNCTION = re.compile(r"[huwFGH]|\\(?:phi|psi|zeta|sigma|tau|mu|omega|chi|Psi|delta|theta|Theta)")
+_OF_A_VARIABLE = re.compile(r"[\dxtnkmsz ,.+*^{}-]+")
 _SEQUENCE = re.compile(r"[E-JLP-Zpquvwy]")
 _OF_AN_INDEX = re.compile(r"[\dn +-]*n[\dn +-]*")
 _SEGMENT = re.compile(r"(?<![A-Za-z\\])[A-Z]{2}(?![A-Za-z])(?! ?[_(])")
 _WEIGHED = re.compile(r"(?:m|M|\\rho)(?: ?_ ?\{?\w\}?)? ?$")  # of m g(a + b)
-_APPLIED_TO_A_LETTER = re.compile(rf"(?<![\\A-Za-z])(?P<name>{_LETTER}){_INDEX}? ?\( ?(?!(?P=name))[xtns] ?\)")
+_APPLIED_PLAINLY = re.compile(  # y(0), F(b), but not a(-1)^n
+    rf"(?<![\\A-Za-z])(?![ei])(?P<name>{_LETTER}){_INDEX}? ?"
+    r"\( ?(?:(?!(?P=name))[a-zA-Z]|-?[\d.]+|-?\\frac ?\{ ?\d+ ?\} ?\{ ?\d+ ?\}) ?\)(?! ?\^)"
+)
 
 Parser = Callable[[str], Any]
 SEGMENTS = ("segments",)  # AB is one length, and BA the same
@@ -95,14 +94,15 @@ class NotUnderstoodError(ValueError):
 
 
 def may_not_commute(gold: str, answer: str) -> tuple[str, ...]:
-    """How the names of letters start that may not commute: capital ones, operators, or none."""
+    """How the names of letters start that may not commute, capital ones and operators, and functions, as ``F(``."""
     both = f"{gold} , {answer}"
     segments = set(_SEGMENT.findall(gold))
     if len({"".join(sorted(each)) for each in segments}) == len(segments) > 1 and re.search(
         r"^(?!.*\\vec).*(?:\\frac|/)", gold
     ):
         return SEGMENTS
-    operators = tuple(name for name, pattern in _OPERATORS.items() if pattern.match(gold))
+    functions = {f"{match['name']}(" for match in _APPLIED_PLAINLY.finditer(both)}
+    operators = (*functions, *(name for name, pattern in _OPERATORS.items() if pattern.match(gold)))
     capitals = set(_INDEXED_CAPITAL.findall(_NO_LETTERS.sub(" ", _CHANCE.sub(" ", both))))
     if len(capitals) < 2 or (_NUMBERS.search(gold) and not _INVERTED.search(gold)):
         return operators
@@ -127,7 +127,8 @@ def parsed_with_marks(latex: str, parse: Parser, noncommuting: tuple[str, ...] =
             found[symbol] = sympy.Symbol(name, commutative=False)
         elif name in ("z", "w"):  # complex, so that |z|^2 is not z^2
             found[symbol] = sympy.Symbol(name)
-    return parsed.xreplace(found).doit() if noncommuting and found else parsed.xreplace(found)
+    replaced = parsed.xreplace(found)
+    return replaced if all(value.is_commutative for value in found.values()) else replaced.doit()
 
 
 def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tuple[str, ...]) -> str:
@@ -161,7 +162,8 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
     if noncommuting == SEGMENTS:
         latex = _SEGMENT.sub(lambda match: letter("".join(sorted(match[0]))), latex)
     latex = _DERIVATIVE.sub(lambda match: letter(match[0]), latex)
-    latex = _with_applications(latex, symbol, inner)
+    functions = {"f", "g", "\\gcd", "\\Phi", *(name[:-1] for name in noncommuting if name.endswith("("))}
+    latex = _with_applications(latex, symbol, inner, functions)
     latex = _SQUARE.sub(lambda match: symbol(sympy.Function("square", real=True)(inner(match[1]))), latex)
     latex = _ORDER.sub(lambda match: letter(match[0]), latex)  # y^{(3)} is a derivative
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
@@ -171,10 +173,10 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
     return latex
 
 
-def _with_applications(latex: str, symbol: Callable[[Any], str], inner: Parser) -> str:
+def _with_applications(latex: str, symbol: Callable[[Any], str], inner: Parser, functions: set[str]) -> str:
     """Each ``f(…)`` as one symbol."""
     pieces: list[str] = []
-    position, functions = 0, {"f", "g", "\\gcd"} | {match["name"] for match in _APPLIED_TO_A_LETTER.finditer(latex)}
+    position = 0
     while position < len(latex):
         match = _APPLIED.match(latex, position)
         end = matching_end(latex, match.end()) if match else -1

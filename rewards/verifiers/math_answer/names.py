@@ -36,12 +36,12 @@ _NAMES = (
 )
 _NAME = re.compile("|".join(_NAMES))
 _PLAIN = re.compile(
-    rf"(?:(?:m?\\angle|\\Delta)?(?:{_LETTER}|[A-Z]{{2,4}}|\\(?:overline|hat|vec)\{{?[A-Z]+\}}?)(?:_[^'^]*)?(?:\([^']*\))?"
+    rf"(?:(?:m?\\angle|\\Delta)?(?:{_LETTER}|[A-Z]{{2,4}}|\\(?:overline|hat|vec)\{{?[A-Z]+\}}?)(?:_[^'^]*)?(?:\^-1(?=\())?(?:\([^']*\))?"
     r"|[A-Za-z]{3,}.*|\([^']*\)(?:_\{?\\?(?:min|max)\}?)?|E?\[.*\]|[a-z]\^\\circ|[^':]+:[^':]+|\\sigma\^2|\\lfloor.*"
     r"|\\(?:max|min|gcd|lim|det|frac).*)"
 )
 _WITHIN = (  # what a quantity of such a name can be
-    (re.compile(r"P[(\[].*|\\Pr.*"), 0, 1),
+    (re.compile(r"P[(\[](?!\d+\)$).*|\\Pr.*"), 0, 1),
     (re.compile(r"\\(?:sin|cos)[^']*"), -1, 1),
     (re.compile(r"\\tan[^']*"), -inf, inf),
     (re.compile(r"\|.*\||\\\|.*\\\||\\#.*|\|.*\|_.*"), 0, inf),
@@ -107,7 +107,7 @@ _KINDS |= dict.fromkeys(["real", "constant", "number"], "R")
 
 FUNCTIONS = frozenset(NOTATION["functions"].split())
 NUMBERS: dict[str, int] = NOTATION["numbers"]
-_ARTICLE = re.compile(r"^(?:An?|The) (?=\w)|(?<!\S)(?:an?|the) ")
+_ARTICLE = re.compile(r"^(?:An?(?! [a-z]*[^su ]s\b)|The) (?=\w)|(?<!\S)(?:an?|the) ")
 _TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?|\d+ to \d+")
 _VERDICTS: dict[str, str] = {
     spelling: verdict for verdict, others in NOTATION["verdicts on series"].items() for spelling in (verdict, *others)
@@ -156,7 +156,9 @@ def squeezed(text: str) -> str:
     is_known = are_known(word for word in words if word not in _INDICES) and (
         "_" in name or all(map(name_a_quantity, named))
     )
-    squeezed_text = re.sub(r"^\|([A-Z]{2})\|$", r"\1", re.sub(r"\\text|\\(?=max|min)|[\s{}]", "", text))
+    name, *arguments = re.split(r"(?=[(\[])", text, maxsplit=1)
+    text = re.sub(r"[{}]", "", name) + re.sub(r"\{ ?(\w|\\[a-z]+) ?\}", r"\1", "".join(arguments))
+    squeezed_text = re.sub(r"^\|([A-Z]{2})\|$", r"\1", re.sub(r"\\text|\\(?=max|min)|\s", "", text))
     return squeezed_text if is_known else _DOUBTFUL + squeezed_text
 
 
@@ -298,14 +300,14 @@ def words_in(text: str) -> str | None:
     count; the case of a single letter does.
     """
     plain = " ".join(TEXT.sub(r" \1 ", text).split())
-    lowered = _ARTICLE.sub("", plain)
-    lowered = re.sub(r"(?<=[A-Za-z] )A(?!\w)|(.)", lambda found: (found[1] or "").lower() or "A", lowered)  # Team A
+    lowered = _ARTICLE.sub("", plain)  # Team A, R > r
+    lowered = re.sub(r"((?<=[A-Za-z] )A(?!\w)|\b[B-HJ-Z]\b)|.", lambda run: run[1] or run[0].lower(), lowered)
     lowered = " ".join(re.sub(r"(?<=\b[a-z])\.|\.(?=\s|$)", "", lowered).split())
     lowered = re.sub(r"^(\d{1,2}) ?(?=[ap]m$)", r"\1:00 ", lowered)
     lowered = "does not exist" if lowered == "dne" else lowered
-    lowered = re.sub("^(?:there (?:is|are) (?=no )|(?:it|this|they) (?:is|are) )", "", lowered)
+    lowered = re.sub("^(?:there (?:is|are) (?=no )|(?:it|this|they) (?:is|are) |facing )", "", lowered)
     if _TIME_OR_RATIO.fullmatch(lowered):  # 3:30 p.m. as 15:30pm, so that it is no ratio
-        lowered = re.sub(r"^(?:\d|1[01])(?= ?:.*pm)", lambda hour: str(int(hour[0]) + 12), lowered)
+        lowered = re.sub(r"^(?:0?\d|1[01])(?= ?:.*pm)", lambda hour: str(int(hour[0]) + 12), lowered)
         return lowered.replace(" ", "")
     choice = re.sub(r"^(?:option|choice) ", "", plain, flags=re.IGNORECASE).strip("() .")
     if len(choice) == 1 and "A" <= choice <= "Z":

@@ -20,15 +20,19 @@ TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
 _SMALL = {"^": re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿˣ]+"), "_": re.compile("[₀-₉ₙₖ]+")}
 _FRACTION_SIGN = re.compile("[¼-¾⅐-⅞]")
 _INVISIBLE = re.compile(r"\\(?:left|right) ?\.|\\(?:text)?color ?\{(?:red|blue|green)\}|(?:\\\\\s*)+$")
+_BOLD = r"\\(?:mathbf|bm|boldsymbol) ?\{ ?([a-zA-Z]) ?\}"
+_BOLD_PRODUCT = re.compile(rf"{_BOLD} ?\\(?:cdot|times) ?{_BOLD}")
+_TWICE_IN_BRACES = re.compile(r"(?<!\\)\{ ?(\{[^{}]*[^{}\\]\}) ?\}")
 _SIGN_IN_BRACES = re.compile(r"(?<![\^_}])\{ ?([-+]) ?\}")
 _GAP = re.compile(
     r"^(?:\\quad ?)+|(?<=[,;:(=]) ?(?:\\quad ?)+"
     r"|(?:\\quad ?)+(?=[,;:)=]|\\text|\(? ?[a-z] ?\\in|$)|(?<=[a-z]\}) ?(?:\\quad ?)+"
 )
 """Wide space beside a sign or a text: elsewhere it separates two answers, and has no reading."""
-_TIE = re.compile(r"(?<=[^\s$\\])~")  # ~5 is about five, 5~cm is 5 cm
+_TIE = re.compile(r"(?<=[^\s$\\])~|^\\underline(?!.*\\underline)")  # ~5 is about five, 5~cm is 5 cm
 _DOTTED = re.compile(r"(\.\d*)\\dot ?\{?(\d)\}?(?!\d|\\)")
 _CONTROL = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
+_APART = re.compile(r"(\\\))\s*(?=\\\()|(?<=\w)()\s*\n\s*(?=\d)|(?<=[^$\\]\$)()(?=\$\d)")  # two answers, and no numeral
 _DOLLARS = re.compile(r"\\.|(\$+)", re.DOTALL)
 _CURRENCY = re.compile(r"^[-(\s]*\$\s*[\d.]|\d\s*\$$")
 _ITEM = r"(?:\{ ?([\da-z][\da-z+-]*) ?\}|([\da-z]))"
@@ -42,6 +46,8 @@ _BRACKETS = re.compile(r"[()\[\]{}]")
 _WRAPPERS = ("**", "'", '"')
 _BARE_ROOT = re.compile(r"(?<![\\a-zA-Z])\s*sqrt\s*(?:(\d+(?:\.\d+)?)|(?=[({]|[a-z]\b))")
 _THOUSANDS_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\\!)\s*(?=\d{3}(?!\d))")
+_THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?!,?\d)")
+_LIST_OF_THOUSANDS = re.compile(r"(?=.*\d,\d{3}(?!\d)).*(?:, |and|or|[<>]|\\le|\\ge|\d,0\d\d(?!\d))", re.DOTALL)
 _DECIMAL_COMMA = re.compile(r"(?<=\d)\{,\}(?=\d)")
 _DECIMAL_COMMA_BEFORE_ZERO = re.compile(r"^([-+]?\d+),(0\d|0\d{3,})$")  # no list writes 05
 _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
@@ -79,8 +85,11 @@ def normalise_latex(text: str) -> str:
     ``\\dfrac12`` becomes ``\\frac{1}{2}``, ``√2`` ``\\sqrt{2}``, ``\\leqslant`` ``\\le``; every font for words becomes
     ``\\text``. The work is linear in the length, times the nesting.
     """
-    text = _DECIMAL_COMMA_BEFORE_ZERO.sub(r"\1.\2", without_dollars(text.strip()))
+    text = _DECIMAL_COMMA_BEFORE_ZERO.sub(r"\1.\2", without_dollars(_APART.sub(r"\1 \\quad ", text.strip())))
     text = _DECIMAL_COMMA.sub(".", _THOUSANDS_COMMA.sub("", text))
+    text = re.sub(_BOLD, r"\\vec{\1}", text) if _BOLD_PRODUCT.search(text) else text
+    if _LIST_OF_THOUSANDS.search(text):
+        text = _THOUSANDS.sub(lambda numeral: numeral[0].replace(",", ""), text)
     text = _TIE.sub(" ", _INVISIBLE.sub(" ", _SIGN_IN_BRACES.sub(r"\1", text)))
     text = _small_signs_spelled_out(text).translate(_UNICODE)
     text = _DOTTED.sub(r"\1\\overline{\2}", text)
@@ -91,12 +100,10 @@ def normalise_latex(text: str) -> str:
     text = _BARE_ROOT.sub(lambda bare: f"\\sqrt{{{bare[1]}}}" if bare[1] else "\\sqrt", _DEGREES.sub(r"^\\circ ", text))
     text = _SCALED.sub(lambda found: f"{found[1]} \\times 10^{{{_ILLIONS[found[3]]}}} {found[2] or ''}", text)
     text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1\2}", text))
-    text = _TEXT_WITHOUT_WORDS.sub(
-        r" \1 ",
-        _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)),
-    )
+    text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)))
     text = _CHOOSE.sub(lambda match: "\\binom{{{}}}{{{}}}".format(*filter(None, match.groups())), text)
-    text = _DERIVATIVE.sub(lambda match: match[2] + "'" * int(match[1] or 1), _with_braces(text))
+    text = _TWICE_IN_BRACES.sub(r"\1", _with_braces(text))
+    text = _DERIVATIVE.sub(lambda match: match[2] + "'" * int(match[1] or 1), text)
     return _GAP.sub(" ", " ".join(text.split())).strip()
 
 

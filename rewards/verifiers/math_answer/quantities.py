@@ -1,13 +1,4 @@
-r"""Numbers, their units, dates, times of day: what is read without any mathematics.
-
-A **plain number** is an integer, a decimal, a repeating decimal, a fraction or mixed number of these, or one in
-scientific notation. ``2^{10}``, ``\sqrt{4}``, ``3!`` and ``2+3`` are none: they say how to compute a number.
-
-A **unit** is a suffix such as ``\text{ cm}^2``, ``cm``, ``\text{kg}\cdot\text{m/s}``, ``^\circ`` or ``%``, a prefix
-such as ``$``, or what is counted (``12 \text{ red balls}``). Each of its words stands in a table, `notation.json`: any
-other word after a number may change it (halves, squared), negate it (never) or multiply it (xyz), so that with one the
-whole is not a quantity.
-"""
+r"""Numbers, their units, dates, times of day: what is read without any mathematics."""
 
 import re
 from collections import Counter
@@ -60,8 +51,9 @@ _STUFF = "|".join(NOTATION["counted"]["stuff"].split())
 _OF = re.compile(rf"^((?:[a-z]+ )*(?!percent|degree)[a-z]+) of (?P<of>{_STUFF}|(?P<counted>[a-z]+))$")
 _BEHIND = re.compile(
     r"(?: |^)(?:(?P<all>(?:in )?total|in all|altogether)|(?P<left>left|remaining)|of (?:them|these|those))$"
+    r"|(?<=^ways) to [a-z]+(?: (?:the|all|these|them))?(?: [a-z]+)?$"
     r"|(?<=[a-z]) (?:(?P<high>tall|high)"
-    r"|(?P<old>old)(?: (?:in|on|at) [a-z ]+)?|(?P<long>long)|(?P<wide>wide)|(?P<deep>deep))$"
+    r"|(?P<old>old)(?: (?:on|at) [a-z ]+)?|(?P<long>long)|(?P<wide>wide)|(?P<deep>deep))$"
 )
 _PART = re.compile(rf"/|[()]|{_WORD}")
 _POWER = r" ?\^ ?(?:\{ ?-?[1-9] ?\}|-?[1-9])"
@@ -73,6 +65,7 @@ _CLOSE_SUFFIX = re.compile(  # what is hardly a product of letters, as 3mg, 3ms 
     rf"(?P<rest>.*\d)(?P<unit>(?:[ckm]m|kg|mph|mins?|secs?|hrs|lbs)(?:{_POWER})?)"
     rf"|(?P<root>.*\}})(?P<length>[ckm]m(?:{_POWER})?)"
 )
+_LETTERS = re.compile(r"[A-Za-z](?:\^\{?\d\}?)?(?: [A-Za-z](?:\^\{?\d\}?)?)+|(?!m)[A-Za-z]\^\{?\d\}?")
 _OHM = re.compile(r"(?:(?<=[\d} ])|\\text ?\{ ?([kM]) ?\} ?)\\Omega$|\\text ?\{ ?([kM]?) ?\\Omega ?\}$")
 _TEMPERATURE = re.compile(r"(?P<rest>.*)\^\\circ ?(?P<scale>C|F|\\text ?\{[CF]\})?")
 
@@ -171,6 +164,8 @@ def _word_suffix(text: str) -> tuple[str, str] | None:
         return None
     found = {key: value for key, value in match.groupdict().items() if value is not None}
     rest, unit = found.get("rest") or found["root"], found.get("unit") or found["length"]
+    if _LETTERS.fullmatch(unit) or (len(unit) == 1 and re.search(r"(?<![\\a-zA-Z])[a-zA-Z]", rest)):  # 6 s^2, r^2 h
+        return None
     name = unit_name(unit) if balanced(rest) else None  # \\sqrt{2 g h} holds no grams
     return None if name is None else (rest, name)
 
@@ -202,7 +197,8 @@ def unit_name(words: str) -> str | None:
         return None
     if powers.keys() <= _NO_NAMES and len(powers) < 2:
         return f"|unit^{powers['unit']}" if powers else detail
-    return " ".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(powers.items())) + detail
+    ordered = powers.items() if powers.keys() <= _COUNTED | ADJECTIVES else sorted(powers.items())
+    return " ".join(name if power == 1 else f"{name}^{power}" for name, power in ordered) + detail
 
 
 def is_everyday(unit: str) -> bool:

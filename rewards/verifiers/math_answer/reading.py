@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
+from evenkeel.rewards.verifiers.math_answer import quantities
 from evenkeel.rewards.verifiers.math_answer.forms import (
     EMPTY_SET,
     INFINITY,
@@ -13,7 +14,6 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     REALS,
     About,
     Answer,
-    BasedNumber,
     Congruence,
     Expression,
     Form,
@@ -54,13 +54,6 @@ from evenkeel.rewards.verifiers.math_answer.notation import (
     without_full_stop,
     without_spaces,
 )
-from evenkeel.rewards.verifiers.math_answer.quantities import (
-    DEGREE,
-    PERCENT,
-    date,
-    exact_number,
-    split_unit,
-)
 
 _SETS_IN_WORDS: dict[str, Form] = dict.fromkeys(
     ["no solution", "no solutions", "no real solution", "no real solutions", "empty set"], EMPTY_SET
@@ -75,7 +68,9 @@ _BASED = re.compile(
 )
 _NEGATIVE = re.compile(r"- ?\( ?(?P<value>[^()+-]*?) ?\)")
 _ONLY = re.compile(r"(?<=[^\s{]) ?(?:\\text ?\{ ?only ?\}|(?<![A-Za-z])only)$")
-_CHOICE = re.compile(r"(\([A-H]\)) +((?![*/^]|.*\([A-H]\)).*\S)")
+_CHECKED = re.compile(r"^([^=]*[^= ]) ?\( ?= ?([^()=]*)\)$")  # 88 (= 41 + 47)
+_ORDINAL = re.compile(r"^(\d+)(?: ?\^ ?\{? ?)?(?: ?\\text ?\{ ?)?(?:st|nd|rd|th)(?: ?\}){0,2}$")
+_CHOICE = re.compile(r"(\([A-H]\)) +((?![*/^]|[+-] |\\(?!pi|infty|empty)[a-zA-Z]+ ?$|\\cdot|\\times|.*\([A-H]\)).*\S)")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
 _DIGIT_BEHIND = re.compile(r"(?<!_)[A-Za-hj-z)](?: ?[\^_] ?-?\d)? ?\d")
 _MATHEMATICS = re.compile(  # what is not of it would be dropped by the parser, or be guessed
@@ -85,14 +80,20 @@ _MATHEMATICS = re.compile(  # what is not of it would be dropped by the parser, 
 _UNREAD_MARK = re.compile(
     r"(?!(?:[\d_{} ()+*/-]|\\times|\\cdot)*$).*[\d)] ?_"  # but 11_2 + 10_2
     r"|.*(?<!\d)(?<!\d )\^ ?\{? ?\\circ|.*(?:[\d)]|(?<![\\a-zA-Z])e) ?\^ ?(?:\{[^{}]*\}|\w) ?_"
-    r"|.*\\(?:a?(?:sin|cos|tan)|cot|sec|csc|ln|exp) ?_"
+    r"|.*\\(?:a?(?:sin|cos|tan)|cot|sec|csc|ln|exp) ?_|.*\\(?!text|be|en)[a-z]+ ?(?:\{[^{}]*\} ?)?\{ ?\}"
     r"|.*\\(?:frac ?\{[^{}]*\}|sqrt) ?\{[^{}]*\} ?[\d_]"
+    r"|.*(?<![_\d])\d+ ?\{ ?\d|(?:.*[^\w}\] ^])? ?\{ ?\d+ ?\} ?\{? ?\d"
 )
-_AS_WRITTEN = re.compile(r"(?:\( ?(?:\d\d?|[a-z])(?: (?:\d\d?|[a-z]))+ ?\) ?)+|\d+ ?- ?\d+")
+_AS_WRITTEN = re.compile(
+    r"(?:\( ?(?:\d\d?|[a-z])(?: (?:\d\d?|[a-z]))+ ?\) ?)+|(?:\( ?\d+ ?\) ?){2,}|\d+(?: ?/ ?\d+){2,}"
+    r"|(?:\\?\$ ?)?\d[\d.]*(?: ?- ?(?:\\?\$ ?)?\d[\d.]*)+(?: ?%| ?\\text ?\{[^{}]*\})?"
+)
 _TWO_SIGNS = re.compile(r"(?:[+-]|\\pm|\\mp) ?[+-]")
-_EMPTY_ARGUMENT = re.compile(r"\\(?:overline|hat|vec|tilde|sqrt|frac|binom)[^{]*(?:\{[^{}]*\} ?)?\{ ?\}")
-_OF_A_SET = re.compile(r"\\(?:max|min|gcd|lcm|sup|inf) ?\\\{")
 _PERIOD = re.compile(r"(?<![a-z\\])[kmn](?=(?:[+-]1\))?(?:\\pi|\^\\circ))|(?:(?<=\\pi )|(?<=\\circ ))[kmn](?![a-z^_])")
+_NO_CONSTANT = re.compile(  # an i that is an index, a unit vector or a current
+    r".*_\{?i(?![a-z])|(?=.*(?<![a-zA-Z\\])i(?![a-zA-Z])).*(?<![a-zA-Z\\])j(?![a-zA-Z])"
+    r"|(?!.*\\(?:sum|prod))(?=.*(?<![a-zA-Z\\])[A-Za-hj-z]).*(?<![a-zA-Z\\])i\^"
+)
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 
 
@@ -100,6 +101,10 @@ def read_beside(gold: str, answer: str) -> tuple[Answer, Answer]:
     """A gold, and an answer to it, which may be read in the light of the gold."""
     right = read(gold)
     given = read(answer)
+    if _NO_CONSTANT.match(right.text):
+        right, given = (
+            read(re.sub(r"(?<![a-zA-Z\\])i(?![a-zA-Z])", r"\\varrho ", each.text)) for each in (right, given)
+        )
     units = [getattr(each.form, "unit", None) for each in (right, given)]
     if "" in units and any(units) and any(isinstance(each.form, Expression) for each in (right, given)):
         right, given = read(right.text), read(given.text)  # without its spaces 3 m g is a product
@@ -126,7 +131,7 @@ def read(text: str) -> Answer:
     spelled = normalise_latex(text).lstrip("= ")
     form = read_form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
     if _AS_WRITTEN.fullmatch(spelled):
-        form = Unreadable("it may be a permutation, a score or a range")
+        form = Unreadable("it may be a permutation, a score, a date or a range")
     if _TWO_SIGNS.search(spelled):
         form = Unreadable("+- may be ±")
     if balanced(spelled) and (reason := unreadable_part(form)):
@@ -140,7 +145,7 @@ def read(text: str) -> Answer:
 
 
 def read_form(text: str) -> Form:
-    text = _bare(text)
+    text = _ORDINAL.sub(r"\1", _CHECKED.sub(r"\1 = \2", _bare(text)))
     introduced, quantity = without_introduction(text)
     if quantity and not isinstance(named := read_form(introduced), Unreadable):
         return Named(quantity, named)
@@ -148,7 +153,7 @@ def read_form(text: str) -> Form:
         return Unreadable("it is empty")
     if number := _number(text):
         return number
-    if form := congruence(text) or date(text):
+    if form := congruence(text) or quantities.date(text):
         return form
     if quantified := split_quantifier(text):
         value = read_form(quantified[0])
@@ -158,10 +163,13 @@ def read_form(text: str) -> Form:
     if names := _several_words(text):
         return names
     if words := words_in(text):
-        if (count := NUMBERS.get(words.replace("-", " "))) is not None:
-            return Number(Fraction(count))
+        if (number := NUMBERS.get(words.replace("-", " "))) is not None:
+            return Number(Fraction(number))
+        count, _, noun = words.partition(" ")
+        if count in NUMBERS and (unit := quantities.unit_name(noun)) and "quarter" not in unit:  # three digits
+            return Number(Fraction(NUMBERS[count]), unit)
         return _SETS_IN_WORDS.get(words, Words(words))
-    if (split := split_unit(text)) and (number := _number(_bare(split[0]), split[1])):
+    if (split := quantities.split_unit(text)) and (number := _number(_bare(split[0]), split[1])):
         return number
     form = matrix(text) or several(text) or constant(text)
     form = form or in_braces(text) or in_brackets(text) or related(text) or union(text) or either_sign(text)
@@ -169,7 +177,7 @@ def read_form(text: str) -> Form:
 
 
 def _number(text: str, unit: str = "") -> Number | None:
-    value = exact_number(text)
+    value = quantities.exact_number(text)
     if value is None:
         return None
     return Number(value, unit, is_fraction="/" in text or "\\frac" in text)
@@ -185,7 +193,7 @@ def _bare(text: str) -> str:
             inner = text[1:-1]
             if text[0] == "{" or not COMMA.search(inner):
                 text = inner
-        if (match := _NEGATIVE.fullmatch(text)) and exact_number(match["value"]) is not None:  # −(5)
+        if (match := _NEGATIVE.fullmatch(text)) and quantities.exact_number(match["value"]) is not None:  # −(5)
             text = "-" + match["value"]
         if text == before:
             return text
@@ -223,20 +231,22 @@ def _based(text: str) -> Form | None:
     base = str(NUMBERS.get(base, base))
     if base.isdigit() and any(int(digit, 36) >= int(base) for digit in digits):
         return None
-    return Number(Fraction(int(digits))) if base == "10" and digits.isdigit() else BasedNumber(digits, base)
+    return Number(Fraction(int(digits))) if base == "10" and digits.isdigit() else Words(f"{digits}_{base}")
 
 
 def _measured(text: str) -> Form | None:
-    split = split_unit(text)
+    split = quantities.split_unit(text)
     if split is None:
         return None
-    if split_unit(split[0]) is not None:
+    if quantities.split_unit(split[0]) is not None:
         return Unreadable("it has two units")
+    if split[1] == quantities.PERCENT and _is_sum(split[0]):
+        return Unreadable("the percent sign may be of its last term")
     measured = read_form(split[0])
-    if split[1] == DEGREE and _FUNCTION.search(split[0]):  # the degrees of \\cos 20^\\circ belong to its argument
+    if split[1] == quantities.DEGREE and _FUNCTION.search(split[0]):  # those of \cos 20^\circ belong to its argument
         return None
     if isinstance(measured, Expression) and not measured.unit:
-        if split[1] == PERCENT:
+        if split[1] == quantities.PERCENT:
             return Expression(f"\\frac{{{measured.latex}}}{{100}}")
         return Expression(measured.latex, split[1])
     return Unreadable("what has this unit is not a quantity")
@@ -252,21 +262,22 @@ def _expression(text: str) -> Form:
         return Unreadable("it holds a sign that has no reading here")
     if _DIGIT_BEHIND.search(re.sub(r"\\[a-zA-Z]+", r"\\", text)):  # \log_10 has its base
         return Unreadable("x2, x^12 and x_12 may be a code, x^1 2 or x^{12}")
-    if len(terms := text.split(":")) > 2:
+    terms = text.split(":")
+    if len(terms) > 2 or (len(terms) > 1 and any(map(_is_sum, terms))):
         return Row((Words(":"), *map(read_form, terms)))  # equal term by term, and to no point
     if re.search(r"\\nabla ?\\(?:times|cdot)|(?<![_^\d.])(?<![_^] )\d[\d.]* \d", text):
         return Unreadable("a curl and a divergence are no products, and 2 3 may be a numeral")
-    if _EMPTY_ARGUMENT.search(text):
-        return Unreadable("an argument is missing")
-    if "\\{" in _OF_A_SET.sub("", text):  # 2 - \{2\} is not 0, and x - \{x\} no 0 but a floor
-        return Unreadable("a set stands where a number would")
     return Expression(text)
+
+
+def _is_sum(text: str) -> bool:
+    return len(split_outside_brackets(text.strip(" +-"), re.compile("[+-]"))) > 1
 
 
 # Relations: names and values, inequalities, equations ----------------------------------------------------------------
 
 _IN = re.compile(r"\\in(?![a-zA-Z])")
-_SIGN = re.compile(r"<=|>=|(?<![\d)}])!=|[=<>]|\\(?:le|ge|ne|approx|equiv|sim)(?![a-zA-Z])")
+_SIGN = re.compile(r"<=|>=|(?<![\w)}])!=|[=<>]|\\(?:le|ge|ne|approx|equiv|sim)(?![a-zA-Z])")
 _SIGNS = {"<=": "\\le", ">=": "\\ge", "!=": "\\ne"}
 _ALONE = r"(?<![A-Za-z\\{{_]){}(?![A-Za-z_'(^])"  # x = 7x + 3 is to be solved for x
 _TURNED = {">": "<", "\\ge": "\\le"}
@@ -314,7 +325,8 @@ def _approximate(sides: list[str]) -> Form:
 def _equated(sides: list[str]) -> Form:
     """What equals signs alone connect: a name and its value, with the steps between, or an equation."""
     if is_name(sides[0]) and not (len(sides[0]) == 1 and re.search(_ALONE.format(sides[0]), sides[-1])):
-        return Named(squeezed(sides[0]), _worked(sides[1:]))
+        steps = [side for side in sides[1:-1] if not ("(" in side and is_name(side))]  # f(f(6)) = f(2) = 1
+        return Named(squeezed(sides[0]), _worked([*steps, sides[-1]]))
     if len(sides) > 2:
         asked_for = is_asked_for(sides[0])
         answer = _worked(sides[asked_for:])
@@ -349,7 +361,7 @@ def _one_relation(left: str, right: str, sign: str) -> Form:
         return Named(squeezed(right), Interval(read_form(left), INFINITY, sign == "\\le", False))
     if sign == "\\ne" and is_name(right) and not is_name(left):
         left, right = right, left
-    if sign == "\\ne" and is_name(left) and isinstance(point := read_form(right), Number | Listing):
+    if sign == "\\ne" and is_name(left) and "|" not in left and isinstance(point := read_form(right), Number | Listing):
         return Named(squeezed(left), reals_without(list(point.items) if isinstance(point, Listing) else [point]))
     if not (_is_side(left) and _is_side(right)):
         return Unreadable("it mixes words or units and mathematics")
@@ -385,9 +397,8 @@ def _signs_between(text: str) -> list[str]:
 COMMA = re.compile(r"[,;]")
 _CONJUNCTION = re.compile(r"\\text ?\{ *(?:and|or) *\}|(?<![a-zA-Z\\])(?:and|or)(?![a-zA-Z])")
 SEPARATOR = re.compile(rf"{COMMA.pattern} ?(?:{_CONJUNCTION.pattern})|{COMMA.pattern}|{_CONJUNCTION.pattern}")
-_OR = re.compile(r"\\text ?\{ *or *\}|(?<![a-zA-Z\\])or(?![a-zA-Z])")
-_GROUP = re.compile(rf";|{_OR.pattern}")
 _EITHER = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])")
+_WITH_ERROR = re.compile(r"\(? ?-?\d[\d.]* ?\\pm ?\d[\d.]*")
 _SET_SIGNS = {sign: re.compile(rf"\{sign}(?![a-zA-Z])") for sign in ("\\cup", "\\cap")}
 _SUCH_THAT = re.compile(r" ?(?P<letter>\\?[a-z]+) ?(?:\\in ?\\mathbb ?\{?R\}? ?)?[:|]")
 _WITHOUT = re.compile(r"(\\mathbb ?\{?R\}?|[\[(].*[\])]) ?(?:\\setminus|\\backslash|-) ?\\\{([^{}]*)\\\}")
@@ -399,8 +410,6 @@ def several(text: str) -> Form | None:
     name, _, written = text.partition("=")
     if len(pieces) == 1 or (is_name(name) and isinstance(read_form(written), Number)):  # x = 10,080
         return None
-    if groups := _groups_of_names(text):
-        return groups
     if not all(piece.strip() for piece in pieces) or len(set(map(_word, _CONJUNCTION.findall(text)))) > 1:
         return Unreadable("a place in the list is empty, or it is joined by and, and by or")
     if re.search(r"\\mp(?![a-zA-Z])", text) and all("=" in piece for piece in pieces):  # x = ±1, y = ∓2
@@ -415,6 +424,13 @@ def several(text: str) -> Form | None:
         if joined:
             return Unreadable("inequalities that hold together")
     found = listing(forms)
+    order, period = [getattr(item, "name", "") for item in found.items], max(len(found.names), 1)
+    if 1 < period < len(order) and order == order[:period] * (len(order) // period):  # x = 1, y = 2; x = 3, y = 4
+        return Listing(tuple(Listing(found.items[start : start + period]) for start in range(0, len(order), period)))
+    semicolons, conjoined = (split_outside_brackets(text, sign) for sign in (re.compile(";"), _CONJUNCTION))
+    later = semicolons * (len(semicolons) > 1) + conjoined[1:]
+    if any(len(split_outside_brackets(part, COMMA)) > 1 for part in later):
+        return Unreadable("its commas may not be of one list")
     letters = {name.partition("_")[0] for name in found.names}
     conditions = any(isinstance(value, Interval | Union | Relation) for value in values)
     joined = "or" if _EITHER.search(text) else _joined(text)
@@ -427,16 +443,6 @@ def _joined(text: str) -> str:
 
 def _word(text: str) -> str:
     return "or" if "or" in text else "and"
-
-
-def _groups_of_names(text: str) -> Listing | None:
-    """``p=5, q=2; p=7, q=2``: several solutions, each a value for each name."""
-    groups = [group.strip() for group in split_outside_brackets(text, _GROUP) if group.strip()]
-    if len(groups) < 2 or not all("," in group and "=" in group for group in groups):
-        return None
-    solutions = [read_form(group) for group in groups]
-    named = [len(solution.names) == len(solution.items) for solution in solutions if isinstance(solution, Listing)]
-    return Listing(tuple(solutions)) if len(named) == len(groups) and all(named) else None
 
 
 def listing(forms: list[Form], *, braces: bool = False) -> Listing:
@@ -514,7 +520,7 @@ def in_brackets(text: str) -> Form | None:
         return Row(tuple(read_form(f"{text[0]}({piece})".lstrip("+")) for piece in pieces)) if len(pieces) > 1 else None
     if text[0] not in "([" or matching_end(text, 0) != len(text):
         return None
-    if text[0] == "[" and ";" in text:
+    if ";" in text and (text[0] == "[" or "," in text):
         return Unreadable("it may be a continued fraction")
     items = tuple(read_form(piece) for piece in split_outside_brackets(text[1:-1], COMMA))
     if len(items) == 1:
@@ -540,6 +546,8 @@ def either_sign(text: str) -> Form | None:
     """The two values that ± means."""
     if not _EITHER.search(text):
         return None
+    if (error := _WITH_ERROR.match(text)) and ("." in error[0] or "\\text" in text):
+        return Unreadable("a measurement and its error are not two values")
     if 1 < len(_EITHER.findall(text)) < 4 and not re.search(r"\\mp(?![a-zA-Z])|,", text):  # each for itself
         return listing([read_form(_EITHER.sub(sign, text, count=1)) for sign in ("+", "-")])
     upper = re.sub(r"\\pm(?![a-zA-Z]) ?", "+", re.sub(r"\\mp(?![a-zA-Z]) ?", "-", text))
@@ -588,8 +596,10 @@ def congruence(text: str) -> Form | None:
         return None
     residues = read_form(sides["residues"].strip())
     items = residues.items if isinstance(residues, Listing) else (residues,)
-    if name and name.isdigit() and residues != Number(Fraction(int(name) % int(match["modulus"]))):
-        return None
+    if name and not is_name(name):
+        power = int(name) if name.isdigit() else quantities.product_of_powers(name)
+        if power is None or residues != Number(Fraction(power % int(match["modulus"]))):
+            return None
     whole = [item.value for item in items if isinstance(item, Number) and not item.unit and item.value.denominator == 1]
     modulus = int(match["modulus"])
     if not whole or len(whole) < len(items) or not (name or 0 <= min(whole) <= max(whole) < modulus):
@@ -601,11 +611,11 @@ def congruence(text: str) -> Form | None:
 # Sentences with mathematics in them ----------------------------------------------------------------------------------
 
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}(?:'[a-z]+)?")
-_CAPITAL_FIRST = re.compile(r"(?<![\\A-Za-z])[A-Z](?=[a-z]+(?![A-Za-z]))")
+_CAPITAL_FIRST = re.compile(r"(?<![\\A-Za-z])[A-Z](?=[a-z]{2,}(?![A-Za-z]))|(?<!\S)(?<!\S )[A-Z](?=[a-z][ ,])")
 
 
 def without_text(text: str) -> str:
     r"""``text`` without ``\text``, capitals at the start of words, hyphens in words, full stops and needless braces."""
-    plain = re.sub(r"(?<=[A-Za-z]{2})-(?=[A-Za-z]{2})", " ", TEXT.sub(r" \1 ", text))
-    plain = _CAPITAL_FIRST.sub(lambda capital: capital[0].lower(), re.sub(r"(?<=[A-Za-z]{2})[.:](?= |$)", "", plain))
+    plain = re.sub(r"(?<=[A-Za-z]{3})-(?=[A-Za-z]{3})", " ", TEXT.sub(r" \1 ", text))
+    plain = _CAPITAL_FIRST.sub(lambda capital: capital[0].lower(), re.sub(r"(?<=[A-Za-z]{3})[.:](?= |$)", "", plain))
     return re.sub(r"\{(\w)\}", r"\1", without_full_stop(" ".join(plain.split())))

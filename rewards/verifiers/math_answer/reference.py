@@ -7,25 +7,12 @@ from functools import lru_cache
 from typing import Any
 
 from evenkeel.rewards.extraction import boxed_answers, marked_answer
-from evenkeel.rewards.verifiers.math_answer.forms import (
-    INFINITY,
-    MINUS_INFINITY,
-    Form,
-    Interval,
-    Listing,
-    Matrix,
-    Named,
-    Quantified,
-    Relation,
-    Row,
-    Union,
-    Worked,
-)
+from evenkeel.rewards.verifiers.math_answer import forms
 from evenkeel.rewards.verifiers.math_answer.notation import balanced
 from evenkeel.rewards.verifiers.math_answer.reading import read
 
 GSM8K_MARK = "####"
-_INFINITE: dict[Form, str] = {MINUS_INFINITY: "-\\infty", INFINITY: "\\infty"}
+_INFINITE: dict[forms.Form, str] = {forms.MINUS_INFINITY: "-\\infty", forms.INFINITY: "\\infty"}
 
 
 def golds(reference: Any, marked: bool = False) -> tuple[str, ...]:
@@ -45,26 +32,26 @@ def golds(reference: Any, marked: bool = False) -> tuple[str, ...]:
     return alternatives
 
 
-def plain_wrong_answer(form: Form, place: int = 0) -> str:
+def plain_wrong_answer(form: forms.Form, place: int = 0) -> str:
     """An answer of a gold's ``form``, so that all of it is compared, with a number that is no one's per value."""
     number = f"\\frac{{{5741 + place}}}{{8191}}"
     match form:
-        case Relation(sign=sign):
+        case forms.Relation(sign=sign):
             return f"x+2y {sign} {number}"
-        case Named(value=value) | Quantified(value=value) | Worked(result=value):
+        case forms.Named(value=value) | forms.Quantified(value=value) | forms.Worked(result=value):
             return plain_wrong_answer(value, place)
-        case Interval():
+        case forms.Interval():
             ends = [_INFINITE.get(end) or plain_wrong_answer(end, place) for end in (form.left, form.right)]
             return f"{'(['[form.left_closed]}{ends[0]}, {ends[1]}{')]'[form.right_closed]}"
-        case Matrix():
+        case forms.Matrix():
             rows = (" & ".join(plain_wrong_answer(entry, place) for entry in row) for row in form.rows)
             return "\\begin{pmatrix}" + "\\\\".join(rows) + "\\end{pmatrix}"
-        case Listing(items=items) | Row(items=items) | Union(pieces=items) if items:
+        case forms.Listing(items=items) | forms.Row(items=items) | forms.Union(pieces=items) if items:
             values = [plain_wrong_answer(item, place + 2 * index) for index, item in enumerate(items)]
-            if isinstance(form, Union):
+            if isinstance(form, forms.Union):
                 return f" {form.sign} ".join(values)
             inner = ", ".join(values)
-            return f"({inner})" if isinstance(form, Row) else f"\\{{{inner}\\}}" if form.braces else inner
+            return f"({inner})" if isinstance(form, forms.Row) else f"\\{{{inner}\\}}" if form.braces else inner
     return number
 
 

@@ -7,14 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from evenkeel.rewards.extraction import (
-    ANSWER_CLOSES,
-    ANSWER_OPENS,
-    Extraction,
-    answer_block,
-    boxed_answers,
-    marked_answer,
-)
+from evenkeel.rewards import extraction
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 from evenkeel.rewards.verifier import Verdict, Verifier
 from evenkeel.rewards.verifiers.math_answer.comparison import adds_percent, same
@@ -41,6 +34,7 @@ _COSTLY = [
     (re.compile(r"(?:\^[\s{(]*\d+[\s})]*){3}|\^[\s{(]*\d\d+[\s})]*\^[\s{(]*\d\d"), "a power of a power"),
     (re.compile(r"(?:\^[^^]*){12}"), "a dozen powers"),
     (re.compile(r"\d{4}[\s)}]*!|(?<!\([a-z][-+][\da-z])(?<!\(\d[a-z])[!)}]\s*!"), "a factorial above 999 or of a term"),
+    (re.compile(r"\^[\s{(]*0+(?![.\d])"), "a power of zero"),
     (re.compile(r"\\binom[\s{(]*[^{}]*\d{4}"), "a binomial coefficient of more than 999"),
 ]
 _COSTLY_EXPONENTS = [
@@ -65,7 +59,7 @@ class MathAnswer(Verifier):
     r"""Score 1 for an answer that is mathematically the reference, and in a form that answers it, else 0.
 
     The answer is the content of the last ``\boxed{…}`` after the last ``</think>``, or the list of the last ones where
-    they stand side by side. What counts as the same is written down in `math_answer.comparison`. Numbers, words, sets,
+    they stand side by side. What counts as the same is written down in README.md. Numbers, words, sets,
     points, intervals and matrices of these are compared here, exactly; what needs algebra is asked of sympy in worker
     processes that the kernel cuts off (`isolation.workers`).
 
@@ -232,23 +226,25 @@ def _answered(question: _Question, outcomes: list[WorkerResult], trials: Mapping
     return Verdict(0.0, question.answer, f"differs from the reference {question.golds[0]!r:.80}", seconds=seconds)
 
 
-def _tagged_answer(completion: str) -> Extraction:
-    block = answer_block(completion)
-    boxed = boxed_answers(block.text or "")
+def _tagged_answer(completion: str) -> extraction.Extraction:
+    block = extraction.answer_block(completion)
+    boxed = extraction.boxed_answers(block.text or "")
     return block if boxed.text is None else boxed
 
 
 class _Place(NamedTuple):
     """Where an answer stands: how it is read there, and how it is written."""
 
-    read: Callable[[str], Extraction]
+    read: Callable[[str], extraction.Extraction]
     written: Callable[[str], str]
 
 
 _PLACES: dict[AnswerIn, _Place] = {
-    "boxed": _Place(boxed_answers, "\\boxed{{{}}}".format),
-    "answer_tag": _Place(_tagged_answer, f"{ANSWER_OPENS}\\boxed{{{{{{}}}}}}{ANSWER_CLOSES}".format),
-    "marked": _Place(marked_answer, lambda answer: f"#### ${' '.join(answer.split())}$"),
+    "boxed": _Place(extraction.boxed_answers, "\\boxed{{{}}}".format),
+    "answer_tag": _Place(
+        _tagged_answer, f"{extraction.ANSWER_OPENS}\\boxed{{{{{{}}}}}}{extraction.ANSWER_CLOSES}".format
+    ),
+    "marked": _Place(extraction.marked_answer, lambda answer: f"#### ${' '.join(answer.split())}$"),
 }
 
 

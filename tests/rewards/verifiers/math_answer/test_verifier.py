@@ -182,7 +182,7 @@ def test_no_answer_makes_itself_unscored(answer, monkeypatch):
     assert [verdict.score for verdict in judge.judge_all([box(gold) for gold in golds], golds)] == [1.0] * len(golds)
 
 
-@pytest.mark.parametrize("target", ["read_beside", "same", "boxed_answers"])
+@pytest.mark.parametrize("target", ["read_beside", "same", "too_long_or_deep"])
 def test_an_answer_that_breaks_its_reader_is_wrong(target, monkeypatch):
     original = getattr(verifier_module, target)
 
