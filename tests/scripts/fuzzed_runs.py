@@ -297,6 +297,7 @@ _WORDS: dict[str, tuple[Any, ...]] = {
 _READ_AS: dict[str, Any] = {
     "trl.include_num_input_tokens_seen": ("no", "all"),
     "trl.fsdp": (True,),
+    "trl.debug": ([],),  # of blanks
     "trl.dataloader_pin_memory": (False,),  # of a CPU
 }
 """Argument → what transformers makes of other values."""
