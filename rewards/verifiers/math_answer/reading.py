@@ -212,7 +212,7 @@ def _several_words(text: str) -> Form | None:
 
 def _choice(text: str) -> Form | None:
     match = _CHOICE.fullmatch(text)
-    value = read_form(match[2]) if match else None
+    value = read_form(match[2]) if match and not re.fullmatch("[a-zA-Z]", match[2]) else None  # (B)k is a product
     words = value.text.split() if isinstance(value, Words) and value.text not in NOTATION["last choices"] else []
     if not are_known(words) or not {*words[-1:]} <= COUNTED_NOUNS.keys():  # (C) a square, but not (C) fails
         return None
