@@ -42,7 +42,7 @@ MOST_DIGITS = 300
 LONGEST_PROOF = 20_000
 
 
-class _Reader(_Latex2Sympy):
+class _Reader(_Latex2Sympy):  # type: ignore[misc]  # it has no types
     r"""Its parser, without the sums that it reads into ``2(3)``; `_exact` has spelled out mixed numbers before.
 
     Where a factor stands behind a function without brackets, ``\sin x \cdot y``, its argument is not known.

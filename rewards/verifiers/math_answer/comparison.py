@@ -78,8 +78,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
     """Whether ``answer`` is right when ``gold`` is; ``None`` where that depends on what ``algebra`` does not know."""
     if not units_in(gold) and (units := units_in(answer)) and not _may_be_measured(gold, answer, units):
         return False
-    is_named = isinstance(answer, Named | Relation) and isinstance(gold, Number | Expression | Listing)
-    if is_named and not _is_plain(answer):
+    takes_names = isinstance(gold, Number | Expression | Listing)
+    if takes_names and isinstance(answer, Named | Relation) and not _is_plain(answer):
         return False
     match gold, answer:
         case (Expression(unit="") as arc, Number(unit="degree") as angle) | (

@@ -163,8 +163,8 @@ def read_form(text: str) -> Form:
     if names := _several_words(text):
         return names
     if words := words_in(text):
-        if (number := NUMBERS.get(words.replace("-", " "))) is not None:
-            return Number(Fraction(number))
+        if (numeral := NUMBERS.get(words.replace("-", " "))) is not None:
+            return Number(Fraction(numeral))
         count, _, noun = words.partition(" ")
         if count in NUMBERS and (unit := quantities.unit_name(noun)) and "quarter" not in unit:  # three digits
             return Number(Fraction(NUMBERS[count]), unit)
