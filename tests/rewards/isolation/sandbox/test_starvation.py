@@ -76,7 +76,7 @@ def test_a_program_without_a_processor_is_starved_and_not_late(sandbox: Sandbox)
 
 
 def test_a_sleeping_program_is_late_wherever_it_sleeps(sandbox: Sandbox) -> None:
-    limits = Limits(wall_seconds=0.5, starved_seconds=30.0)
+    limits = Limits(wall_seconds=1.5, starved_seconds=30.0)  # it has to start, too
     with starving(zygote_of(sandbox)):
         run = sandbox.run(SLEEPS, limits=limits)
     assert run.status == "killed_wall", run
