@@ -28,7 +28,7 @@ def place(pid: int, processors: set[int], niceness: int) -> None:
 
 @contextlib.contextmanager
 def starving(zygote: int) -> Iterator[None]:
-    """All programs of a zygote get some per cent of one processor, and a busy process the rest."""
+    """All programs of a zygote get a tenth of one processor, and a busy process the rest."""
     processors = os.sched_getaffinity(0)
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
     over = threading.Event()
@@ -38,7 +38,7 @@ def starving(zygote: int) -> Iterator[None]:
         while not over.wait(0.001):
             programs = set(map(int, Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split()))
             for pid in programs - starved:
-                place(pid, {max(processors)}, 19)
+                place(pid, {max(processors)}, 10)  # waits are counted once it runs: not 19
             starved.update(programs)
 
     watch = threading.Thread(target=starve)
