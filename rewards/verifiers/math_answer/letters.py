@@ -175,8 +175,7 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
 
 def _with_applications(latex: str, symbol: Callable[[Any], str], inner: Parser, functions: set[str]) -> str:
     """Each ``f(…)`` as one symbol."""
-    pieces: list[str] = []
-    position = 0
+    pieces, position = list[str](), 0
     while position < len(latex):
         match = _APPLIED.match(latex, position)
         end = matching_end(latex, match.end()) if match else -1

@@ -88,7 +88,7 @@ def normalise_latex(text: str) -> str:
     text = _DECIMAL_COMMA_BEFORE_ZERO.sub(r"\1.\2", without_dollars(_APART.sub(r"\1 \\quad ", text.strip())))
     text = _DECIMAL_COMMA.sub(".", _THOUSANDS_COMMA.sub("", text))
     text = re.sub(_BOLD, r"\\vec{\1}", text) if _BOLD_PRODUCT.search(text) else text
-    if _LIST_OF_THOUSANDS.search(text):
+    if _LIST_OF_THOUSANDS.match(text):
         text = _THOUSANDS.sub(lambda numeral: numeral[0].replace(",", ""), text)
     text = _TIE.sub(" ", _INVISIBLE.sub(" ", _SIGN_IN_BRACES.sub(r"\1", text)))
     text = _small_signs_spelled_out(text).translate(_UNICODE)

@@ -90,6 +90,7 @@ _AS_WRITTEN = re.compile(
 )
 _TWO_SIGNS = re.compile(r"(?:[+-]|\\pm|\\mp) ?[+-]")
 _PERIOD = re.compile(r"(?<![a-z\\])[kmn](?=(?:[+-]1\))?(?:\\pi|\^\\circ))|(?:(?<=\\pi )|(?<=\\circ ))[kmn](?![a-z^_])")
+_LETTER_I = re.compile(r"(?<![a-zA-Z\\])i(?![a-zA-Z])")
 _NO_CONSTANT = re.compile(  # an i that is an index, a unit vector or a current
     r".*_\{?i(?![a-z])|(?=.*(?<![a-zA-Z\\])i(?![a-zA-Z])).*(?<![a-zA-Z\\])j(?![a-zA-Z])"
     r"|(?!.*\\(?:sum|prod))(?=.*(?<![a-zA-Z\\])[A-Za-hj-z]).*(?<![a-zA-Z\\])i\^"
@@ -102,9 +103,7 @@ def read_beside(gold: str, answer: str) -> tuple[Answer, Answer]:
     right = read(gold)
     given = read(answer)
     if _NO_CONSTANT.match(right.text):
-        right, given = (
-            read(re.sub(r"(?<![a-zA-Z\\])i(?![a-zA-Z])", r"\\varrho ", each.text)) for each in (right, given)
-        )
+        right, given = (read(_LETTER_I.sub(r"\\varrho ", each.text)) for each in (right, given))
     units = [getattr(each.form, "unit", None) for each in (right, given)]
     if "" in units and any(units) and any(isinstance(each.form, Expression) for each in (right, given)):
         right, given = read(right.text), read(given.text)  # without its spaces 3 m g is a product

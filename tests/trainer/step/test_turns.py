@@ -71,6 +71,7 @@ class InTurns(Scripted):
 def trained(tokenizer: PreTrainedTokenizerFast, folder: Path, **chosen: Any) -> InTurns:
     steps = 2 if "update_schedule" in chosen else 1
     trainer = scripted(tokenizer, folder, InTurns, steps, **{"tools": [guess], "reward_funcs": paying, **chosen})
+    assert isinstance(trainer, InTurns)
     trainer.seen = []
     trainer.train()
     return trainer

@@ -134,9 +134,9 @@ def lora_config(config: RunConfig) -> "LoraConfig | None":
     made = LoraConfig(**{"task_type": "CAUSAL_LM", **config.model.lora})
     for name, given in config.model.lora.items():
         held = getattr(made, name)
-        if given and not held:
-            raise config_error("unknown-key", f"model.lora.{name}", "would not be read by peft.", "Leave it out.")
-        if isinstance(given, dict) and (unread := given.keys() - (held if isinstance(held, dict) else vars(held))):
+        read = held if isinstance(held, dict) else getattr(held, "__dict__", {})
+        unread = given.keys() - read if isinstance(given, dict) else {repr(given)} if given and not held else set()
+        if unread:
             what = f"holds {', '.join(sorted(unread))}, which peft would not read."
             raise config_error("unknown-key", f"model.lora.{name}", what, "Leave it out.")
     return made

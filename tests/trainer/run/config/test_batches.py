@@ -162,7 +162,8 @@ def test_what_trl_refuses_is_a_configuration_error(tmp_path: Path) -> None:
 def test_lora_is_peft_s_own_configuration() -> None:
     assert lora_config(run({})) is None
     lora = lora_config(run({}, model={"name_or_path": "m", "lora": {"r": 4, "target_modules": "all-linear"}}))
+    assert lora is not None
     assert (lora.r, lora.target_modules, lora.task_type) == (4, "all-linear", "CAUSAL_LM")
-    for unread in ({"kasa_config": {"alhpa": 1}}, {"loftq_config": "2"}):
-        with pytest.raises(Refusal, match=r"not (be )?read"):
+    for unread, said in (({"kasa_config": {"alhpa": 1}}, "holds alhpa, which"), ({"loftq_config": "2"}, "'2', which")):
+        with pytest.raises(Refusal, match=f"{said} peft would not read"):
             lora_config(run({}, model={"name_or_path": "m", "lora": unread}))
