@@ -55,11 +55,7 @@ Damage = Callable[[Path], object]
 def damages(file: Path) -> dict[str, Damage]:
     """What other hands can do to ``file``, by name."""
     whole = file.read_bytes()
-    contents = {
-        "empty": b"",
-        "half": whole[: len(whole) // 2],
-        "another object": b'{"step": "two"}\n',
-    }
+    contents = {"empty": b"", "half": whole[: len(whole) // 2], "another object": b'{"step": "two"}\n'}
     found: dict[str, Damage] = {name: partial(Path.write_bytes, data=text) for name, text in contents.items()}
     return {**found, "missing": Path.unlink}
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from evenkeel.trainer.command.train import main
-from evenkeel.trainer.lab.rollouts import RecordedRollouts
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from tests.scripts.test_train import launch, metrics, write_run
 
 CLOCK = re.compile(r"(_s|_runtime|_per_second|step_time)$")

@@ -7,6 +7,8 @@
 `evenkeel COMMAND --help` says what a command takes, with examples.
 """
 
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -35,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name not in COMMANDS:
         print(f"evenkeel: there is no command {name!r}. {suggest(name, COMMANDS)}", file=sys.stderr)
         return 2
+    atexit.register(gc.freeze)  # no search for garbage in all that was imported, which takes a second
     sys.argv[0] = "evenkeel"  # a run records its command, without the place of the program
     if (here := str(Path.cwd())) not in sys.path:  # with a user's own parts: last, so that they hide nothing installed
         sys.path.append(here)

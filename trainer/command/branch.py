@@ -19,14 +19,17 @@ import argparse
 from collections.abc import Sequence
 
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.lab.sweeps import commands
 from evenkeel.trainer.run.config.shipped import named_path
+from evenkeel.trainer.run.libraries import load_libraries
 
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 all cells finished, 1 some failed, 2 refused, 130 stopped on request."""
     arguments = parser().parse_args(argv)
+    load_libraries(arguments.file)
+    from evenkeel.trainer.lab.sweeps import commands
+
     status = commands.run(arguments.file, arguments.parents)
     return status or commands.report(arguments.file, arguments.parents)
 

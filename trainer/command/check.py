@@ -21,13 +21,12 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.command import OVERRIDES, RUN_FILE, command_line, positive
-from evenkeel.trainer.run.check.check import checked
-from evenkeel.trainer.run.check.memory import GIB
-from evenkeel.trainer.run.check.report import json_report, text_report
 from evenkeel.trainer.run.config.shipped import named_file
+from evenkeel.trainer.run.libraries import load_libraries
 from evenkeel.trainer.run.processes import REFUSED
 
 
@@ -35,8 +34,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = parser().parse_intermixed_args(argv)
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    device = None if arguments.device_memory is None else round(arguments.device_memory * GIB)
     with redirect_stdout(sys.stderr):  # what transformers and a user's parts print does not belong to the report
+        with suppress(Refusal):  # which is a part of the report
+            load_libraries(arguments.config, arguments.overrides)
+        from evenkeel.trainer.run.check.check import checked
+        from evenkeel.trainer.run.check.memory import GIB
+        from evenkeel.trainer.run.check.report import json_report, text_report
+
+        device = None if arguments.device_memory is None else round(arguments.device_memory * GIB)
         result = checked(
             arguments.config,
             arguments.overrides,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from evenkeel.trainer.command import OVERRIDES, command_line, refused_in_words
 from evenkeel.trainer.run.config.shipped import named_file
-from evenkeel.trainer.run.evaluation import evaluate
+from evenkeel.trainer.run.libraries import load_libraries
 from evenkeel.trainer.run.library_errors import library_errors_in_words
 
 
@@ -21,6 +21,9 @@ from evenkeel.trainer.run.library_errors import library_errors_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 evaluated, 2 refused."""
     arguments = parser().parse_intermixed_args(argv)
+    load_libraries(arguments.config, arguments.overrides)
+    from evenkeel.trainer.run.evaluation import evaluate
+
     with library_errors_in_words(lambda: f"Evaluating {arguments.checkpoint}"):
         evaluate(arguments.checkpoint, arguments.config, arguments.overrides, arguments.output)
     return 0

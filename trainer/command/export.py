@@ -25,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers.utils.logging import disable_progress_bar
 
-    from evenkeel.trainer.run.export import export, find_source
+    from evenkeel.trainer.run.export.exporting import export
+    from evenkeel.trainer.run.export.source import find_source
 
     disable_progress_bar()
     source = find_source(arguments.run, arguments.checkpoint, trusts_code=arguments.trust_remote_code)

@@ -14,25 +14,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.trainer.command import command_line, positive, refused_in_words
-from evenkeel.trainer.lab.gradients import bench, named_strategies
-from evenkeel.trainer.lab.gradients.sources import recipe_of, recorded_batches, sampled_batches
-from evenkeel.trainer.lab.gradients.table import strategy_table
-from evenkeel.trainer.lab.reports.tables import markdown_table
 from evenkeel.trainer.run.config.shipped import named_path
-from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.libraries import load_libraries
 from evenkeel.trainer.run.record.files import CONFIG
 
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 measured, 2 refused."""
-    import torch
-    from transformers import AutoModelForCausalLM
-
     arguments = parser().parse_args(argv)
     source: Path = arguments.source
     is_run = source.is_dir()
     path = source / CONFIG if is_run else source
+    load_libraries(path)
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from evenkeel.trainer.lab.gradients import bench, named_strategies
+    from evenkeel.trainer.lab.gradients.sources import recipe_of, recorded_batches, sampled_batches
+    from evenkeel.trainer.lab.gradients.table import strategy_table
+    from evenkeel.trainer.lab.reports.tables import markdown_table
+    from evenkeel.trainer.run.experiment import Experiment
+
     experiment = Experiment.of_file(path)
     config, args = experiment.config, experiment.args
     strategies, absent = named_strategies(arguments.strategies)

@@ -11,12 +11,12 @@ and its ranks saved a checkpoint or said that they could not.
 """
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 
 from evenkeel.trainer.command import RUN_FILE, command_line
 from evenkeel.trainer.run.config.shipped import named_file
-from evenkeel.trainer.run.launcher import launched
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,6 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not given or given[0] in ("-h", "--help"):
         parser().print_help()
         return 0 if given else 2
+    print(f"Launching {shlex.join(given)}", file=sys.stderr, flush=True)
+    from evenkeel.trainer.run.launcher import launched
+
     return launched(given)
 
 

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.lab.reports import print_report
 
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 written, 2 nothing to report on."""
     arguments = parser().parse_args(argv)
+    from evenkeel.trainer.lab.reports.page import print_report
+
     return print_report(arguments.directory, arguments.output)
 
 

@@ -11,14 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.trainer.command import command_line, positive, refused_in_words
-from evenkeel.trainer.lab.rollouts import RecordedRollouts, write_page
-from evenkeel.trainer.lab.rollouts.page import ROLLOUTS
+from evenkeel.trainer.lab.rollouts import ROLLOUTS
 
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 written, 2 nothing to read."""
     arguments = parser().parse_args(argv)
+    from evenkeel.trainer.lab.rollouts.page import write_page
+    from evenkeel.trainer.run.record.rollouts import RecordedRollouts
+
     page, contents = write_page(RecordedRollouts(arguments.run, *arguments.steps), arguments.to, arguments.most)
     print(f"{contents.rollouts:,} rollouts, {len(contents.groups)} groups to read\n{page}")
     return 0

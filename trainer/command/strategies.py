@@ -9,13 +9,14 @@ A run file names a strategy under `algorithm:`; `module:function` names one of y
 import argparse
 from collections.abc import Sequence
 
-from evenkeel.trainer.algorithms.registry import signal_listing, strategy_listing
 from evenkeel.trainer.command import command_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0."""
     what = parser().parse_args(argv).what
+    from evenkeel.trainer.algorithms.registry import signal_listing, strategy_listing
+
     print(signal_listing() if what == "signals" else strategy_listing())
     return 0
 

@@ -11,38 +11,42 @@
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.trainer.command import command_line, positive, refused_in_words
-from evenkeel.trainer.lab.sweeps import commands
 from evenkeel.trainer.run.config.shipped import named_path
+from evenkeel.trainer.run.libraries import load_libraries
 
-COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
-    "plan": (
-        "which differences it will find, from a pilot",
-        lambda given: commands.plan(given.file, given.pilot, given.items, given.difference),
-    ),
-    "run": ("run all cells, or go on with them", lambda given: commands.run(given.file)),
-    "status": ("show how far they are", lambda given: commands.status(given.file)),
-    "report": ("compare the finished cells", lambda given: commands.report(given.file)),
-    "cell": ("run one cell in this terminal", lambda given: commands.run_cell(given.file, given.name)),
+COMMANDS = {
+    "plan": "which differences it will find, from a pilot",
+    "run": "run all cells, or go on with them",
+    "status": "show how far they are",
+    "report": "compare the finished cells",
+    "cell": "run one cell in this terminal",
 }
 
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 all cells finished, 1 some failed, 2 refused, 130 stopped on request."""
-    arguments = parser().parse_args(argv)
-    _, perform = COMMANDS[arguments.command]
-    return perform(arguments)
+    given = parser().parse_args(argv)
+    if given.command in ("run", "cell"):
+        load_libraries(given.file)
+    from evenkeel.trainer.lab.sweeps import commands
+
+    if given.command == "plan":
+        return commands.plan(given.file, given.pilot, given.items, given.difference)
+    if given.command == "cell":
+        return commands.run_cell(given.file, given.name)
+    return {"run": commands.run, "status": commands.status, "report": commands.report}[given.command](given.file)
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     whole = command_line(__name__, __doc__)
     commands = whole.add_subparsers(dest="command", required=True)
-    for name, (meaning, _) in COMMANDS.items():
+    for name, meaning in COMMANDS.items():
         command = commands.add_parser(name, help=meaning, description=meaning)
         command.add_argument("file", type=named_path, help="YAML file of the sweep")
         if name == "plan":

@@ -24,7 +24,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.command import OVERRIDES, RUN_FILE, command_line
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
-from evenkeel.trainer.run.launch import train
+from evenkeel.trainer.run.libraries import load_libraries
 from evenkeel.trainer.run.library_errors import library_errors_in_words
 from evenkeel.trainer.run.processes import (
     FAILED,
@@ -37,7 +37,6 @@ from evenkeel.trainer.run.processes import (
     stoppable_outside_training,
 )
 from evenkeel.trainer.run.record.files import CONFIG
-from evenkeel.trainer.step.guards import FaultError, is_full
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,23 +51,29 @@ def main(argv: Sequence[str] | None = None) -> int:
                 lambda: HEARTBEAT.stage() or "Reading the run's file", lambda: HEARTBEAT.has_stepped
             ),
         ):
+            file = arguments.config if arguments.rerun is None else str(arguments.rerun / CONFIG)
+            load_libraries(file, arguments.overrides)
+            from evenkeel.trainer.run.launch import train
+
             if arguments.rerun is None:
                 return train(
-                    arguments.config,
+                    file,
                     arguments.overrides,
                     resume=arguments.resume,
                     accept_changes=arguments.accept_changes,
                     log_callback=_doctor,
                 )
-            return train(str(arguments.rerun / CONFIG), [], repeated=arguments.rerun, log_callback=_doctor)
+            return train(file, [], repeated=arguments.rerun, log_callback=_doctor)
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED
-    except FaultError as fault:
-        if str(fault):
-            say(str(fault), of_one=fault.of_one_rank)
-        return FAILED
     except Exception as error:
+        from evenkeel.trainer.step.guards import FaultError, is_full
+
+        if isinstance(error, FaultError):
+            if str(error):
+                say(str(error), of_one=error.of_one_rank)
+            return FAILED
         if is_full(error):  # torch and safetensors raise errors of their own
             say(f"The run ended because its disk is full: {error}. To go on: --resume auto.", of_one=True)
             return FAILED

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 
@@ -44,7 +44,7 @@ class Estimate:
             return math.nan
         if self.standard_error == 0:
             return 1.0 if self.value == 0 else 0.0
-        return float(2 * stats.t.sf(abs(self.value) / self.standard_error, self.num_seeds - 1))
+        return float(2 * special.stdtr(self.num_seeds - 1, -abs(self.value) / self.standard_error))
 
 
 def share_estimate(values: ArrayLike, completions: int) -> Estimate:
@@ -75,7 +75,7 @@ def share_estimate(values: ArrayLike, completions: int) -> Estimate:
 
 def _wilson(share: float, number: float, items: int) -> Estimate:
     """``(p + z²/2n ± z·√(p(1 − p)/n + z²/4n²)) / (1 + z²/n)``; clipped to [0, 1] and to contain p."""
-    z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+    z = float(special.ndtri((1 + CONFIDENCE) / 2))
     weight = z**2 / number
     center = (share + weight / 2) / (1 + weight)
     half = z * math.sqrt(share * (1 - share) / number + weight / (4 * number)) / (1 + weight)

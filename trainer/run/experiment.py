@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from evenkeel.rewards import GENERATORS, Verifier, build_verifier, reward_functions
 from evenkeel.rewards.noise import RewardNoise
 from evenkeel.rewards.references import check_rewards
-from evenkeel.trainer.algorithms.strategies import Strategies, build_strategies
 from evenkeel.trainer.run.config import (
     BatchPlan,
     RunConfig,
@@ -32,8 +31,10 @@ from evenkeel.trainer.run.environments import (
 )
 from evenkeel.trainer.run.processes import print_line
 from evenkeel.trainer.run.tokenizer import load_tokenizer
-from evenkeel.trainer.step.choices import SWITCHES, divides_over_ranks
 from evenkeel.trainer.step.options import Speed
+
+if TYPE_CHECKING:
+    from evenkeel.trainer.algorithms.strategies import Strategies
 
 
 @dataclass
@@ -77,8 +78,10 @@ class Experiment:
         return environments_of(self.config)
 
     @cached_property
-    def strategies(self) -> Strategies:
+    def strategies(self) -> "Strategies":
         """The strategies of ``algorithm:``, each tried."""
+        from evenkeel.trainer.algorithms.strategies import build_strategies
+
         return build_strategies(**self.config.algorithm.strategies)
 
     @cached_property
@@ -149,6 +152,8 @@ class Experiment:
         """How a rollout batch is cut into optimizer steps; ``over_all_ranks``: alike on any number of processes."""
         if self.plan.optimizer_steps_per_rollout == 1 or self._was_left_out("over_all_ranks"):
             return "by_rank"
+        from evenkeel.trainer.step.choices import divides_over_ranks
+
         if divides_over_ranks(self.args, self.strategies.keep_groups):
             return "over_all_ranks"
         if self.processes > 1:
@@ -167,6 +172,8 @@ class Experiment:
     @property
     def speed(self) -> Speed:
         """The file's options of speed, without those that the run that is resumed did not use."""
+        from evenkeel.trainer.step.choices import SWITCHES
+
         stock: dict[str, Any] = {name: getattr(Speed, name) for name in SWITCHES if self._was_left_out(name)}
         return replace(self.config.speed_options, **stock)
 

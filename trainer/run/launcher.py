@@ -15,6 +15,7 @@ from ruamel.yaml.error import YAMLError
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config.shipped import named_file
+from evenkeel.trainer.run.libraries import importing
 from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.processes import REFUSED, STOPPED, say
 
@@ -27,9 +28,10 @@ def launched(arguments: Sequence[str]) -> int:
 
     accelerate and torch turn every status into 1 and print a traceback of their own after the ranks' messages.
     """
-    from accelerate.commands.launch import launch_command
-    from torch.distributed.elastic.multiprocessing.api import SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    with importing():
+        from accelerate.commands.launch import launch_command
+        from torch.distributed.elastic.multiprocessing.api import SignalException
+        from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", SECONDS_TO_SAVE)
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)

@@ -14,7 +14,6 @@ from pathlib import Path
 from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.processes import is_lost_connection
-from evenkeel.trainer.step.guards import FaultError, is_full
 
 Place = tuple[str | int, ...]
 UNEXPLAINED = "This came from a library, unexplained."
@@ -35,11 +34,13 @@ def library_errors_in_words(stage: Callable[[], str], is_over: Callable[[], bool
     """
     try:
         yield
-    except (Refusal, FaultError):
+    except Refusal:
         raise
     except Exception as error:
+        from evenkeel.trainer.step.guards import FaultError, is_full  # imports torch
+
         known = is_lost_connection(error) or (isinstance(error, OSError) and is_full(error))
-        if known or is_over() or _is_ours(error):
+        if known or isinstance(error, FaultError) or is_over() or _is_ours(error):
             raise
         raise Refusal(f"{stage()}: {in_words(error)} {UNEXPLAINED}{_kept(error)}", code="library") from error
 

@@ -14,7 +14,6 @@ from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.library_errors import in_words, located
 from evenkeel.trainer.run.schedule import check_arguments
-from evenkeel.trainer.step.compatibility import check_combination
 
 _ON_A_CPU = "On a CPU write trl.use_cpu: true, and launch with configs/accelerate/cpu_two_processes.yaml."
 
@@ -65,6 +64,8 @@ def _is_true(variable: str) -> bool:
 
 def schedule_checks(experiment: Experiment) -> list[tuple[str, Callable[[], None]]]:
     """Section of the run file and check, for what does not depend on the machine."""
+    from evenkeel.trainer.step.compatibility import check_combination
+
     config, args, strategies = experiment.config, experiment.args, experiment.strategies
     return [
         ("trl", partial(check_arguments, args, strategies.schedule.num_passes)),

@@ -64,9 +64,7 @@ def test_a_form_is_refused_with_its_row(name: str) -> None:
 KEYS = st.sampled_from(["role", "content", "from", "value", "type", "text", "messages", "tool_calls", "x"])
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from([*ROLES, "human", "text", "", "q"])
 JSON = st.recursive(
-    VALUES,
-    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS, inside, max_size=3),
-    max_leaves=8,
+    VALUES, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS, inside, max_size=3), max_leaves=8
 )
 
 

@@ -89,10 +89,7 @@ def one_bit(folder: Path) -> None:
 CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "what the verifier imports beside it": (edited("own_parts/scale.py"), "own_parts.scale"),
     "one bit of a weight": (one_bit, "model.safetensors"),
-    "the chat template": (
-        edited("model/chat_template.jinja", lambda text: text + " "),
-        "chat_template.jinja",
-    ),
+    "the chat template": (edited("model/chat_template.jinja", lambda text: text + " "), "chat_template.jinja"),
     "what is imported two steps away, of another package": (edited("own_helper/deep.py"), "own_helper.deep"),
     "what is imported inside a function": (edited("own_parts/late.py"), "own_parts.late"),
 }

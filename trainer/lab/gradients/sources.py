@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evenkeel.trainer.lab.gradients.replay import Recipe, Row
-from evenkeel.trainer.lab.rollouts import RecordedRollouts
 from evenkeel.trainer.run.callbacks.records import Rollouts
 from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 
 

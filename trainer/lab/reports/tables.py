@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.markdown import Markdown
 
-from evenkeel.trainer.lab.statistics import Estimate
+from evenkeel.trainer.evaluation.shares import Estimate
 
 NOTHING = "–"
 

@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from evenkeel.trainer.lab.page_templates import page_templates, style
+from evenkeel.trainer.lab.rollouts import ROLLOUTS
 from evenkeel.trainer.lab.rollouts.contents import Contents, as_script_data, contents_of
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens
 from evenkeel.trainer.run.config import RunConfig
@@ -17,8 +18,8 @@ from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 TEMPLATES = Path(__file__).with_name("templates")
-ROLLOUTS, TOKENS = 400, 120_000
-"""Most rollouts, and most tokens of completions, on a page."""
+TOKENS = 120_000
+"""Most tokens of completions on a page."""
 
 
 def write_page(

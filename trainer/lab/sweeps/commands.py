@@ -103,7 +103,7 @@ def run_cell(file: Path, name: str) -> int:
 
 def report(file: Path, parents: Sequence[str] = ()) -> int:
     """report.html, report.md and their picture in the sweep's directory; ``parents`` as of `run`."""
-    from evenkeel.trainer.lab.reports import print_report
+    from evenkeel.trainer.lab.reports.page import print_report
 
     return print_report(_started(file, parents))
 

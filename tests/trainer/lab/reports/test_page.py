@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.lab.reports import Report, html_page, markdown_page, report_on
+from evenkeel.trainer.lab.reports.contents import Report, report_on
+from evenkeel.trainer.lab.reports.page import html_page, markdown_page
 from tests.trainer.lab.reports.recorded_sweep import record_run, record_sweep
 
 

@@ -11,9 +11,10 @@ from pyarrow import parquet
 from scipy import stats
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.reports import Report, report_on, write_report
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies
+from evenkeel.trainer.lab.reports.contents import Report, report_on
 from evenkeel.trainer.lab.reports.curves import by_rollout
+from evenkeel.trainer.lab.reports.page import write_report
 from evenkeel.trainer.lab.reports.run_files import read_runs
 from evenkeel.trainer.lab.statistics import paired_difference
 from tests.trainer.lab.reports.recorded_sweep import record_run, record_sweep

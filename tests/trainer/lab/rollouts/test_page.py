@@ -10,9 +10,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from evenkeel.trainer.command.rollouts import main
-from evenkeel.trainer.lab.rollouts import RecordedRollouts, write_page
+from evenkeel.trainer.lab.rollouts.page import write_page
 from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, BatchSummary, chosen_groups
-from evenkeel.trainer.run.record.rollouts import write_rollouts
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts, write_rollouts
 from tests.trainer.lab.reports.recorded_sweep import CONFIG, HOSTILE
 
 GROUP = 8

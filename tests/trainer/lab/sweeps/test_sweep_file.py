@@ -70,10 +70,7 @@ REFUSALS = [
     ({"variants": {"grpo": {}, "a,b": {}}}, "variants.a,b: holds a comma"),
     ({"variants": {"grpo": {"seed": 3}}}, "variants.grpo.seed: is set by the sweep. Write the seeds of all variants"),
     ({"variants": {"grpo": {"trl.beta": 1}}, "grid": {"trl.beta": [0]}}, "is also in the grid"),
-    (
-        {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
-        "environment.CUDA_VISIBLE_DEVICES: is set for every cell",
-    ),
+    ({"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}}, "environment.CUDA_VISIBLE_DEVICES: is set for every cell"),
     ({"executor": {"kind": "slrum"}}, "executor: is of another kind. Write kind: local or kind: slurm."),
     ({"executor": {"kind": "slurm"}}, "executor.time: is missing."),
 ]

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.reports import html_page, markdown_page, report_on
+from evenkeel.trainer.lab.reports.contents import report_on
+from evenkeel.trainer.lab.reports.page import html_page, markdown_page
 from evenkeel.trainer.lab.sweeps import commands, starting
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep

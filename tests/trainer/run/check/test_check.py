@@ -117,14 +117,7 @@ def test_json_holds_what_its_schema_names(workshop: Path, capsys: pytest.Capture
     assert main([str(workshop / "run.yaml"), "rewards.0.weight=0.0", "--json"]) == 2
     printed = capsys.readouterr().out
     record = json.loads(printed[printed.index("{") :])
-    assert {*record} == {
-        "config",
-        "ok",
-        "problems",
-        "plan",
-        "prompt_tokens",
-        "memory_estimate",
-    }
+    assert {*record} == {"config", "ok", "problems", "plan", "prompt_tokens", "memory_estimate"}
     assert record["ok"] is False
     assert {*record["problems"][0]} == {"severity", "key", "code", "text"}
     assert record["problems"][0]["code"] == "no-positive-weight"

@@ -48,10 +48,22 @@ def found(folder: Path, text: str, *overrides: str) -> list[tuple[str, str]]:
     return [(problem.key, problem.code) for problem in problems(folder, text, *overrides)]
 
 
-def test_reading_the_configuration_module_needs_neither_torch_nor_trl() -> None:
-    code = "import sys, trainer.run.config, trainer.run.data; print({'torch', 'trl', 'transformers'} & {*sys.modules})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+HELP = """
+from contextlib import suppress
+from evenkeel.trainer.command import COMMANDS
+from evenkeel.trainer.command.__main__ import main
+for words in [[name, "--help"] for name in COMMANDS] + [["sweep", "run", "no.yaml"], ["train", "no.yaml"], ["claim"]]:
+    with suppress(SystemExit):
+        main(words)
+from trainer.run import config, data
+import sys
+print({"torch", "transformers", "scipy.stats", "matplotlib"} & {*sys.modules})
+"""
+
+
+def test_reading_the_configuration_module_and_a_commands_help_need_neither_torch_nor_trl() -> None:
+    done = subprocess.run([sys.executable, "-c", HELP], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 def test_what_a_file_leaves_out_has_the_published_defaults(tmp_path: Path) -> None:

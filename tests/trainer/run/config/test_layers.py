@@ -133,14 +133,7 @@ def test_all_malformed_overrides_are_reported_at_once(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 2
 
 
-@pytest.mark.parametrize(
-    ("extends", "code"),
-    [
-        ("a" * 5000, "no-base"),
-        ("child.yaml", "second-base"),
-        (3, "no-base"),
-    ],
-)
+@pytest.mark.parametrize(("extends", "code"), [("a" * 5000, "no-base"), ("child.yaml", "second-base"), (3, "no-base")])
 def test_a_base_that_cannot_be_extended_is_refused(tmp_path: Path, extends: Any, code: str) -> None:
     run = saved(tmp_path, run={"extends": extends}, base={"a": 1}, child={"extends": "base.yaml"})
     with pytest.raises(Refusal) as caught:

@@ -72,12 +72,7 @@ def test_a_model_that_is_missing_beside_the_file_is_no_hub_id(folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "made"),
-    [
-        ("~/x", "home/x"),
-        ("${HOME}/x-$SCRATCH", "home/x-home/thing"),
-        ("runs/x", "runs/x"),
-    ],
+    ("text", "made"), [("~/x", "home/x"), ("${HOME}/x-$SCRATCH", "home/x-home/thing"), ("runs/x", "runs/x")]
 )
 def test_what_is_written_is_from_the_current_directory(folder: Path, text: str, made: str) -> None:
     wanted = made if made == text else f"{folder}/{made}".replace("x-home", f"x-{folder}/home")

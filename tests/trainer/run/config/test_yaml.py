@@ -104,12 +104,7 @@ def test_all_refused_keys_are_reported_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "code"),
-    [
-        (b"", "no-sections"),
-        (b"- a\n- b\n", "no-sections"),
-        (b"a: \xff\n", "unreadable-file"),
-    ],
+    ("content", "code"), [(b"", "no-sections"), (b"- a\n- b\n", "no-sections"), (b"a: \xff\n", "unreadable-file")]
 )
 def test_a_file_without_sections_is_refused(tmp_path: Path, content: bytes, code: str) -> None:
     (tmp_path / "run.yaml").write_bytes(content)

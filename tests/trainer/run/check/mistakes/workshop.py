@@ -87,11 +87,7 @@ def _models(folder: Path) -> None:
     _edit(of["no_eos"] / "tokenizer_config.json", eos_token=None)
     (of["other_eos"] / "chat_template.jinja").write_text(CHAT_TEMPLATE.replace("<eos>", "<pad>"))
     _edit(of["more_words"] / "config.json", vocab_size=20)
-    _edit(
-        of["huge"] / "config.json",
-        hidden_size=2**14,
-        intermediate_size=2**17,
-    )
+    _edit(of["huge"] / "config.json", hidden_size=2**14, intermediate_size=2**17)
     _claim_weights(of["huge"])
     _edit(of["layer_more"] / "config.json", num_hidden_layers=3, layer_types=["full_attention"] * 3)
     _edit(of["padding_beyond"] / "tokenizer_config.json", pad_token="<30>")
