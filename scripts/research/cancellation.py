@@ -25,9 +25,9 @@ from torch import Tensor
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.run.callbacks.progress import samples
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.step.metrics import SharedPrefixMeter
-from evenkeel.trainer.step.records import samples
 from scripts.program import run
 
 RESIDUAL = "cancellation/shared_prefix"

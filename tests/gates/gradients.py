@@ -28,7 +28,7 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.options import Speed
 from tests.paths import ROOT
 from tests.tiny_model import save_tiny_model
-from tests.trainer.training import PROMPTS, digit_reward
+from tests.trainer.training import ON_CPU, PROMPTS, digit_reward
 
 TRL_CUT: dict[str, Any] = {"speed": Speed(microbatches="trl")}
 PLANNED_CUT: dict[str, Any] = {"speed": Speed(microbatches="planned", verify_steps=0)}
@@ -112,13 +112,7 @@ def walked(
         "learning_rate": 0.0,
         "max_grad_norm": 0.0,
         "epsilon_high": 5.0 if settings.get("loss_type") == "cispo" else None,
-        "use_cpu": True,
-        "bf16": False,
-        "gradient_checkpointing": False,
-        "report_to": "none",
-        "save_strategy": "no",
-        "disable_tqdm": True,
-        "seed": 1,
+        **ON_CPU,
         **settings,
     }
     with redirect_stdout(StringIO()), warnings.catch_warnings():
@@ -237,14 +231,7 @@ def cancelled(
                 max_steps=steps * passes,
                 max_completion_length=64,
                 learning_rate=1e-7,
-                logging_steps=1,
-                use_cpu=True,
-                bf16=False,
-                gradient_checkpointing=False,
-                report_to="none",
-                save_strategy="no",
-                disable_tqdm=True,
-                seed=1,
+                **ON_CPU,
             ),
             train_dataset=Dataset.from_list(COUNTDOWN),
             callbacks=[weighing],

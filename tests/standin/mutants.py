@@ -60,13 +60,13 @@ MUTANTS: dict[str, Mutant] = {
         "default",
     ),
     "group numbers": Mutant(
-        "evenkeel.trainer.step.rollout:row_data",
+        "evenkeel.trainer.algorithms.row_draws:row_data",
         "(len(rewards), device=rewards.device)",
         "(len(rewards))",
         "default",
     ),
     "keys of rows": Mutant(
-        "evenkeel.trainer.step.rollout:row_data",
+        "evenkeel.trainer.algorithms.row_draws:row_data",
         "rollout_number).to(rewards.device)",
         "rollout_number)",
         "lopti, random",

@@ -16,6 +16,9 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.options import Engine, Evaluation, Speed
 from tests.paths import ROOT
 
+ON_CPU = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "seed": 1, "disable_tqdm": True}
+ON_CPU |= {"report_to": "none", "save_strategy": "no", "logging_steps": 1}
+"""Arguments of a quiet training here."""
 PROMPTS = [
     {"prompt": [{"role": "user", "content": text}]} for text in ("a b", "c d e", "f", "g h a", "b b", "i", "c", "d e")
 ]
@@ -67,14 +70,7 @@ def train(
         "max_completion_length": 8,
         "learning_rate": 1e-2,
         "max_steps": 3,
-        "use_cpu": True,
-        "bf16": False,
-        "gradient_checkpointing": False,
-        "report_to": "none",
-        "save_strategy": "no",
-        "logging_steps": 1,
-        "disable_tqdm": True,
-        "seed": 1,
+        **ON_CPU,
     }
     trainer = trainer_class(
         model=str(model),

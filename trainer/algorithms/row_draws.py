@@ -1,12 +1,17 @@
-"""Random numbers of a row that depend on its number in the run, not on the batch around it."""
+"""What a row keeps when its batch is cut: labels, and random numbers that depend on its number in the run alone."""
 
 import hashlib
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.diagnostics import shared_prefix_lengths
+from evenkeel.trainer.algorithms.groups import dead_groups
 from evenkeel.trainer.algorithms.keyed_noise import keyed_bits
+from evenkeel.trainer.algorithms.registry import Strategy
 
 
 def row_keys(count: int, seed: int, rollout: int = 0) -> Int[Tensor, " N"]:
@@ -22,6 +27,25 @@ def row_keys(count: int, seed: int, rollout: int = 0) -> Int[Tensor, " N"]:
     """
     generator = torch.Generator().manual_seed(_seed(seed, rollout))
     return torch.randint(2**62, (count,), generator=generator)
+
+
+def row_data(
+    signals: Mapping[str, Any], estimator: Strategy | None, *, seed: int, rollout_number: int
+) -> dict[str, Tensor]:
+    """Labels (N,) that the rows of all ranks keep when the batch is cut.
+
+    - ``groups``: the group's number;
+    - ``scored``: whether the row was scored;
+    - ``row_keys``: see `row_keys`;
+    - ``shared_prefix``: tokens of the prefix that its group shares; 0 in groups that are not trained.
+    """
+    rewards, group_size = signals["rewards"], signals["group_size"]
+    prefixes = shared_prefix_lengths(signals["completion_ids"], signals["mask"], group_size)
+    if estimator is None or not estimator.traits.trains_dead_groups:
+        prefixes = prefixes.masked_fill(dead_groups(rewards, group_size), 0)
+    groups = torch.arange(len(rewards), device=rewards.device) // group_size
+    data = {"groups": groups, "scored": ~rewards.isnan(), "shared_prefix": prefixes}
+    return data | {"row_keys": row_keys(len(rewards), seed, rollout_number).to(rewards.device)}
 
 
 def row_draws(row_keys: Int[Tensor, " B"], mask: Int[Tensor, "B T"], seed: int) -> Float[Tensor, "B T"]:

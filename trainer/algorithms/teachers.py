@@ -1,6 +1,6 @@
 """Prompts of a teacher: the policy itself, shown the gold answer or siblings' responses."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float, Int
@@ -52,6 +52,21 @@ class TeacherOptions(BaseModel):
     def sibling_prompt(self, prompt: str, response: str) -> str:
         """The siblings' template with its fields replaced."""
         return filled(self.sibling_template, prompt=prompt, reference=response)
+
+
+def reference_text(reference: Any) -> str:
+    """A gold answer as text for a teacher's prompt.
+
+    Raises:
+        ValueError: neither text nor a number; other references need not hold the answer.
+    """
+    text = str(reference).strip() if isinstance(reference, str | int | float) else ""
+    if not text:
+        raise ValueError(
+            f"teacher_logps: a row's reference is {reference!r:.80}, and a teacher needs the gold answer as text. "
+            "Name a column of answers (columns: {reference: answer})."
+        )
+    return text
 
 
 def contrasted_siblings(

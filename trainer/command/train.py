@@ -32,6 +32,7 @@ from evenkeel.trainer.run.processes import (
     STOPPED_WITHOUT_CHECKPOINT,
     end_with_launcher,
     exit_after_peer_failure,
+    is_full,
     is_lost_connection,
     say,
     stoppable_outside_training,
@@ -68,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(str(refusal))
         return REFUSED
     except Exception as error:
-        from evenkeel.trainer.step.guards import FaultError, is_full
+        from evenkeel.trainer.step.guards import FaultError
 
         if isinstance(error, FaultError):
             if str(error):

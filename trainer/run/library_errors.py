@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.config.yaml_document import Node
-from evenkeel.trainer.run.processes import is_lost_connection
+from evenkeel.trainer.run.processes import is_full, is_lost_connection
 
 Place = tuple[str | int, ...]
 UNEXPLAINED = "This came from a library, unexplained."
@@ -37,7 +37,7 @@ def library_errors_in_words(stage: Callable[[], str], is_over: Callable[[], bool
     except Refusal:
         raise
     except Exception as error:
-        from evenkeel.trainer.step.guards import FaultError, is_full  # imports torch
+        from evenkeel.trainer.step.guards import FaultError  # imports torch
 
         known = is_lost_connection(error) or (isinstance(error, OSError) and is_full(error))
         if known or isinstance(error, FaultError) or is_over() or _is_ours(error):

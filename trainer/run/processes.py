@@ -1,6 +1,7 @@
 """The processes of a run: their launcher, what ends them and with which exit status, and a rank whose peer has died."""
 
 import ctypes
+import errno
 import os
 import signal
 import sys
@@ -110,6 +111,19 @@ def stoppable_outside_training() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the last: a disk with faults becomes read-only
+_FULL_WORDS = (*map(os.strerror, _FULL), "file write failed", "failed writing file", "unexpected pos")  # torch's own
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether ``error``, or an error that caused it, means a full disk or quota."""
+    while error is not None:
+        if getattr(error, "errno", None) in _FULL or any(words in str(error) for words in _FULL_WORDS):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def is_lost_connection(error: BaseException) -> bool:

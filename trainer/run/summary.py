@@ -2,6 +2,7 @@
 
 import resource
 import shlex
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,10 @@ def report(trainer: Any, config: RunConfig, run: Path) -> None:
 def _summary(
     trainer: Any, config: RunConfig, before: float | None, after: float | None, count: int, seconds: float
 ) -> dict[str, Any]:
+    def median(metric: str) -> float | None:
+        values = [entry[metric] for entry in trainer.state.log_history if entry.get(metric)]
+        return statistics.median(values) if values else None
+
     rewards = [entry["reward"] for entry in trainer.state.log_history if entry.get("reward") is not None]
     return {
         "name": config.name,
@@ -87,6 +92,9 @@ def _summary(
         "reward_last": rewards[-1] if rewards else None,
         "optimizer_steps": trainer.state.global_step,
         "tokens_seen": trainer.state.num_input_tokens_seen,
+        "tokens_generated_per_second_per_device": median("perf/generated_tokens_per_second"),
+        "tokens_trained_per_second_per_device": median("perf/trained_tokens_per_second"),
+        "mfu_percent": median("perf/mfu"),
         "wall_seconds": seconds,
         "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
     }

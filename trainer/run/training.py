@@ -7,7 +7,7 @@ from typing import Any
 
 from evenkeel.trainer.run.callbacks.checkpoints import CheckpointManifest
 from evenkeel.trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
-from evenkeel.trainer.run.callbacks.progress import Progress, Samples
+from evenkeel.trainer.run.callbacks.progress import Progress, Samples, samples
 from evenkeel.trainer.run.callbacks.records import MetricsFile, Rollouts, WandbRunConfig
 from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
@@ -18,7 +18,6 @@ from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS
 from evenkeel.trainer.run.record.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 from evenkeel.trainer.run.summary import ACCURACY, report
-from evenkeel.trainer.step.records import samples
 
 
 def run_trainer(

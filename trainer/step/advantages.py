@@ -11,11 +11,12 @@ from evenkeel.rewards.registry import PartError
 from evenkeel.rewards.verifier import LARGEST_SCORE
 from evenkeel.trainer.algorithms import update
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS, TURN_COLUMNS
+from evenkeel.trainer.algorithms.row_draws import row_data
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from evenkeel.trainer.algorithms.signals import Signals, estimator_signals
 from evenkeel.trainer.algorithms.turns import turn_column
 from evenkeel.trainer.step.metrics import per_response, rollout_metrics
-from evenkeel.trainer.step.rollout import Rollout, row_data, verdicts
+from evenkeel.trainer.step.rollout import Rollout, verdicts
 from evenkeel.trainer.step.setup import Setup
 
 

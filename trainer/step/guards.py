@@ -4,9 +4,7 @@ A loss or gradient that is not finite is found before the optimizer steps, saved
 transformers lets the optimizer step: the weights become NaN, and the next checkpoint holds them.
 """
 
-import errno
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -92,19 +90,6 @@ class FaultGuard:
             )
         self.counts[SKIPPED] += 1
         return True
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the last: a disk with faults becomes read-only
-_FULL_WORDS = (*map(os.strerror, _FULL), "file write failed", "failed writing file", "unexpected pos")  # torch's own
-
-
-def is_full(error: BaseException | None) -> bool:
-    """Whether ``error``, or an error that caused it, means a full disk or quota."""
-    while error is not None:
-        if getattr(error, "errno", None) in _FULL or any(words in str(error) for words in _FULL_WORDS):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory")

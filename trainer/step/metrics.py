@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any
 
 import torch
+import trl.trainer.utils as trl_utils
 from jaxtyping import Bool, Int
 from torch import Tensor
 
@@ -89,6 +90,42 @@ def _mean(name: str, sums: list[float]) -> dict[str, float]:
         return {name: sums[0] / sums[1]} if sums[1] > 0 else {}
     whole = sum(sums)
     return {f"{name[:-1]}{index + 1}": part / whole for index, part in enumerate(sums)} if whole > 0 else {}
+
+
+class Throughput:
+    """What one device does in a second of a step's wall time, over all ranks: ``perf/…`` of a `Means`.
+
+    ``generated_tokens_per_second`` counts what the policy sampled for training, ``trained_…`` prompts and completions
+    of the trained micro-batches. ``mfu`` (%) is 6 FLOPs a weight and token, and attention over whole rows, over
+    the peak of the devices in the seconds of the update; not logged where TRL does not know the model or device.
+    """
+
+    def __init__(self, config: Any, device: torch.device, dtype: torch.dtype) -> None:
+        self.device, self.generated, self.peak = device, 0, None
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+        try:
+            self._fixed, with_one = (trl_utils.compute_flops_per_token(config, length) for length in (0, 1))
+            self._attention = with_one - self._fixed  # FLOPs a token, for each token of its row
+            self.peak = trl_utils.get_peak_flops(name, str(dtype).removeprefix("torch."))
+        except AttributeError:  # a model that is built in another way, or another TRL
+            return
+
+    def trained(self, means: Means, batch: Mapping[str, Any]) -> None:
+        """Count a micro-batch."""
+        lengths = (batch["prompt_mask"].sum(1) + batch["completion_mask"].sum(1)).double()
+        means.add("perf/trained_tokens_per_second", lengths.sum(), 0.0)
+        if self.peak is not None:
+            flops = (lengths * (self._fixed + self._attention * lengths)).sum()
+            means.add("perf/mfu", 100 * flops / self.peak, 0.0)
+
+    def end_step(self, means: Means, seconds: Mapping[str, float]) -> None:
+        """Count the seconds of an optimizer step: ``timing/<phase>_s`` of `Phases`."""
+        generated, self.generated = self.generated, 0
+        for kind, tokens in (("generated", generated), ("trained", 0)):
+            total = torch.tensor(float(tokens), device=self.device)
+            means.add(f"perf/{kind}_tokens_per_second", total, sum(seconds.values()))
+        if self.peak is not None:
+            means.add("perf/mfu", torch.tensor(0.0, device=self.device), seconds["timing/update_s"])
 
 
 class SharedPrefixMeter:

@@ -110,12 +110,7 @@ class Microbatches:
             rollout, unit, updates, steps, position.seed(self.args.seed), self.ranks.index
         )
 
-    def next_microbatch(
-        self,
-        buffered: list[Batch],
-        position: Position,
-        compare: Compare,
-    ) -> Batch:
+    def next_microbatch(self, buffered: list[Batch], position: Position, compare: Compare) -> Batch:
         """The micro-batch of the next forward pass: one of ``buffered``, the rollout batch's, or a planned one."""
         place = self.schedule.place(position.microbatches)
         if self.planner is None:
@@ -131,12 +126,7 @@ class Microbatches:
                 return buffered[place]
         return self._planned[place % size]
 
-    def _agrees(
-        self,
-        originals: list[Batch],
-        position: Position,
-        compare: Compare,
-    ) -> bool:
+    def _agrees(self, originals: list[Batch], position: Position, compare: Compare) -> bool:
         """Whether both cuts give the same gradient on every rank.
 
         Not compared where no row of any rank has an advantage: under a KL term the gradient of a policy that has not

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from evenkeel.trainer.algorithms.revisions import RevisionOptions, credited_tokens, references, repair_scores
-from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrast, contrasted_siblings
+from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrast, contrasted_siblings, reference_text
 from evenkeel.trainer.step.rollout import Rollout, tokens_of, verdicts
 from evenkeel.trainer.step.setup import Batch, Row, Setup
 
@@ -198,18 +198,3 @@ class Teacher:
             for each, value in ((tokens, self.padding), ([torch.ones_like(ids) for ids in tokens], 0))
         )
         return score(*tokens_of({**batch, "prompt_ids": padded, "prompt_mask": filled}))[0]
-
-
-def reference_text(reference: Any) -> str:
-    """A gold answer as text for a teacher's prompt.
-
-    Raises:
-        ValueError: neither text nor a number; other references need not hold the answer.
-    """
-    text = str(reference).strip() if isinstance(reference, str | int | float) else ""
-    if not text:
-        raise ValueError(
-            f"teacher_logps: a row's reference is {reference!r:.80}, and a teacher needs the gold answer as text. "
-            "Name a column of answers (columns: {reference: answer})."
-        )
-    return text

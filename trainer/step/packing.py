@@ -18,11 +18,11 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
+import trl.trainer.utils as trl_utils
 from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PretrainedConfig, PreTrainedModel
-from trl.trainer.utils import compute_flops_per_token
 
 _CANDIDATES = 512
 """Largest number of places at which a cut is tried: the search is quadratic, and more places gain next to nothing."""
@@ -294,7 +294,7 @@ def attention_length(config: PretrainedConfig) -> float:
 
     About six times the hidden size. The LM head is left out: its work is the same in any layout.
     """
-    without, with_one = (compute_flops_per_token(config, length) for length in (0, 1))
+    without, with_one = (trl_utils.compute_flops_per_token(config, length) for length in (0, 1))
     head = 3 * 2 * config.vocab_size * config.hidden_size
     return (without - head) / (with_one - without)
 
@@ -302,6 +302,8 @@ def attention_length(config: PretrainedConfig) -> float:
 def unshareable(model: PreTrainedModel, *, has_plain_cache: bool, has_rotary_positions: bool) -> str | None:
     """The reason why rows of a model cannot share their prompt; ``None`` = they can."""
     implementation = model.config.get_text_config()._attn_implementation
+    if not hasattr(trl_utils, "compute_flops_per_token"):
+        return "this TRL lacks compute_flops_per_token"
     if not has_plain_cache:
         return "not all layers have full attention"
     if not has_rotary_positions:

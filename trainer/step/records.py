@@ -130,14 +130,3 @@ def _reference(row: dict[str, Any]) -> str | None:
 
 def _as_json(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, default=str) if value else None
-
-
-def samples(logs: dict[str, Any], number: int) -> list[dict[str, Any]]:
-    """Up to ``number`` completions of the newest rollout batch in TRL's table, evenly spread: column → value."""
-    columns = {"prompt": logs["prompt"], "completion": logs["completion"]}
-    columns |= {**logs["rewards"], **logs["extra"], "advantage": logs["advantages"]}
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    for row in rows:
-        for name in ("prompt", "completion"):
-            row[name] = row[name] if isinstance(row[name], str) else row[name][-1]["content"]
-    return rows[:: max(1, len(rows) // max(1, number))][:number]

@@ -17,10 +17,6 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from trl.trainer.utils import RepeatSampler
 
-from evenkeel.trainer.algorithms.diagnostics import shared_prefix_lengths
-from evenkeel.trainer.algorithms.groups import dead_groups
-from evenkeel.trainer.algorithms.registry import Strategy
-from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, temporarily
 
 AGREEMENT = "vllm/agreement_max"
@@ -85,25 +81,6 @@ def verdicts(columns: Mapping[str, list[Any]], *, noisy: bool = False) -> Tensor
     if not values or not all(value is None or (isinstance(value, float | int) and value in (0, 1)) for value in values):
         return None
     return torch.tensor([torch.nan if value is None else float(value) for value in values])
-
-
-def row_data(
-    signals: Mapping[str, Any], estimator: Strategy | None, *, seed: int, rollout_number: int
-) -> dict[str, Tensor]:
-    """Labels (N,) that the rows of all ranks keep when the batch is cut.
-
-    - ``groups``: the group's number;
-    - ``scored``: whether the row was scored;
-    - ``row_keys``: see `row_keys`;
-    - ``shared_prefix``: tokens of the prefix that its group shares; 0 in groups that are not trained.
-    """
-    rewards, group_size = signals["rewards"], signals["group_size"]
-    prefixes = shared_prefix_lengths(signals["completion_ids"], signals["mask"], group_size)
-    if estimator is None or not estimator.traits.trains_dead_groups:
-        prefixes = prefixes.masked_fill(dead_groups(rewards, group_size), 0)
-    groups = torch.arange(len(rewards), device=rewards.device) // group_size
-    data = {"groups": groups, "scored": ~rewards.isnan(), "shared_prefix": prefixes}
-    return data | {"row_keys": row_keys(len(rewards), seed, rollout_number).to(rewards.device)}
 
 
 Metrics = dict[str, list[float]]

@@ -26,7 +26,7 @@ from evenkeel.trainer.algorithms.strategies import KeepGroups, Strategies, build
 from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
-from evenkeel.trainer.step import checkpoint, choices, compatibility, generation
+from evenkeel.trainer.step import check_methods, checkpoint, choices, compatibility, generation
 from evenkeel.trainer.step.advantages import Advantages, Rewards
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint, LogState, optimizer_settings, set_optimizer
 from evenkeel.trainer.step.choices import Loaded, Option, Settings, rope_type
@@ -34,6 +34,7 @@ from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, engine_kept_awake
 from evenkeel.trainer.step.guards import SKIPPED, FaultGuard, memory_errors_explained
 from evenkeel.trainer.step.loss import Loss
+from evenkeel.trainer.step.metrics import Throughput
 from evenkeel.trainer.step.microbatches import Microbatches, Planner, both_gradients
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.other_prompts import Revisions, Teacher
@@ -46,6 +47,7 @@ from evenkeel.trainer.step.rollout import EpochSampler, Lag, PendingRollout, Req
 from evenkeel.trainer.step.scoring import Scoring
 from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, random_streams_kept, temporarily
 
+check_methods(GRPOTrainer)
 _NOTHING_ASKED = (None, "uniform", None, "single_pass", None)
 """Defaults of advantage, token_weight, coefficient, update_schedule and keep_groups."""
 
@@ -134,7 +136,7 @@ class RLVRTrainer(GRPOTrainer):
         self.num_iterations *= strategies.schedule.num_passes  # TRL trains a rollout batch pass by pass
         setup = setup_of(self, speed, cut, decodes=bool(evaluation.decodings), drop_in=drop_in)
         self.parts = Parts(setup, self, engine, evaluation, guards)
-        self.add_callback(EndOfStep(self.parts.phases, self._metrics))
+        self.add_callback(EndOfStep(self.parts, self._metrics))
         if guards is not None:
             self.args.logging_nan_inf_filter = False  # the guard handles non-finite losses
         if self.use_vllm:
@@ -363,6 +365,8 @@ class RLVRTrainer(GRPOTrainer):
                 return kept
             with self.parts.provenance.recording(self, is_training=self.model.training):
                 generated = super()._generate(prompts)
+            if self.model.training:
+                self.parts.throughput.generated += sum(written_tokens(generated))
             if self._ends_with_generation:
                 raise _Generated(prompts, generated)
             return generated
@@ -436,6 +440,7 @@ class RLVRTrainer(GRPOTrainer):
             parts.provenance.of(self, batch),
         ):
             loss = super()._compute_loss(model, batch)
+        parts.throughput.trained(parts.loss.means, batch)
         return parts.loss.finish(loss, batch, self._metrics["train"], is_last=self.accelerator.sync_gradients)
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
@@ -508,10 +513,9 @@ class RLVRTrainer(GRPOTrainer):
         """Completions of held-out rows, each in an environment of its own; training's are not touched."""
         own = {"_environment_pool": self.parts.held_out.environments, "environments": None}
         with temporarily(self, own if getattr(self, "environment_factories", None) else {}):
-            prompts, (_, ids, mask, completions, *_) = self._generated_alone(rows)
-            counts = [len(each) for each in ids] if mask is None else [sum(written) for written in mask]
+            prompts, generated = self._generated_alone(rows)
             columns = {"environments": self.environments} if self.environments else {}
-            return Answered(prompts, completions, ids, counts, columns)
+            return Answered(prompts, generated[3], generated[1], written_tokens(generated), columns)
 
     # 6. Checkpoints
 
@@ -571,12 +575,20 @@ class RLVRTrainer(GRPOTrainer):
 class EndOfStep(TrainerCallback):
     """Adds each optimizer step's times to the metrics that are logged next."""
 
-    def __init__(self, phases: Phases, metrics: dict[str, Any]) -> None:
-        self.phases, self.metrics = phases, metrics
+    def __init__(self, parts: "Parts", metrics: dict[str, Any]) -> None:
+        self.parts, self.metrics = parts, metrics
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        for name, value in self.phases.end_step().items():
+        seconds = self.parts.phases.end_step()
+        self.parts.throughput.end_step(self.parts.loss.means, seconds)
+        for name, value in seconds.items():
             self.metrics["train"][name].append(value)
+
+
+def written_tokens(generated: Sequence[Any]) -> list[int]:
+    """Tokens that the policy sampled of each completion in a result of TRL's ``_generate``: no tool's answers."""
+    _, ids, mask, *_ = generated
+    return [len(each) for each in ids] if mask is None else [sum(written) for written in mask]
 
 
 class _Generated(Exception):  # noqa: N818 no error: it ends TRL's rollout where completions are all that is wanted
@@ -625,10 +637,12 @@ class Parts:
             scaled, made = getattr(trainer.accelerator, "scaler", None) is not None, trainer.is_deepspeed_enabled
             self.faults = FaultGuard(guards, ranks, counts, norm_is_scaled=scaled, step_is_made=made)
         self.loss = Loss(setup)
+        self.throughput = Throughput(config, ranks.device, setup.dtype)
 
     def begin_training(self) -> None:
         """Forget what a training that ended in an exception left half done."""
         self.phases.begin_training()
+        self.throughput.generated = 0
         self.loss.begin_training()
         self.provenance.begin_training()
         self.lag.clear()

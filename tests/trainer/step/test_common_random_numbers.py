@@ -10,7 +10,7 @@ from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.generation import compact_generation
-from tests.trainer.training import PROMPTS, digit_reward, in_options, ours
+from tests.trainer.training import ON_CPU, PROMPTS, digit_reward, in_options, ours
 
 COMMON = {"generation": "compact", "common_random_numbers": True}
 SETTINGS: dict[str, Any] = {"max_completion_length": 16, "max_steps": 2, "num_generations": 4, "beta": 0.0}
@@ -22,12 +22,8 @@ def trainer(model: Path, folder: Path, strategies: dict[str, Any] | None = None,
         digit_reward,
         GRPOConfig(
             output_dir=str(folder),
-            use_cpu=True,
-            bf16=False,
-            report_to="none",
-            seed=1,
             per_device_train_batch_size=8,
-            **{**SETTINGS, **settings},
+            **{**ON_CPU, **SETTINGS, **settings},
         ),
         Dataset.from_list(PROMPTS),
         **in_options(COMMON if strategies is None else strategies),

@@ -12,9 +12,9 @@ from trl import GRPOConfig
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.run.callbacks.progress import samples
 from evenkeel.trainer.step.generation import compact_generation
 from evenkeel.trainer.step.options import Speed
-from evenkeel.trainer.step.records import samples
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
 
 COMPACT = {"generation": "compact"}

@@ -127,12 +127,8 @@ class running_baseline:  # noqa: N801 a strategy is called as a function is
 
 
 def test_state_is_saved_and_resumed_exactly(tiny_model, tmp_path: Path):
-    settings = {
-        "max_steps": 6,
-        "save_strategy": "steps",
-        "save_steps": 3,
-        "strategies": {"advantage": running_baseline},
-    }
+    settings = {"max_steps": 6, "save_strategy": "steps", "save_steps": 3}
+    settings |= {"strategies": {"advantage": running_baseline}}
     straight = ours(tiny_model, tmp_path / "straight", **settings)
     checkpoint = tmp_path / "straight" / "checkpoint-3"
     resumed = ours(tiny_model, tmp_path / "resumed", resume_from_checkpoint=str(checkpoint), **settings)

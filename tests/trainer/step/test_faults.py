@@ -12,8 +12,10 @@ from safetensors.torch import load_file
 from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.step.guards import SKIPPED, FaultError, is_full
+from evenkeel.trainer.run.processes import is_full
+from evenkeel.trainer.step.guards import SKIPPED, FaultError
 from evenkeel.trainer.step.options import Guards
+from tests.trainer.training import ON_CPU
 
 
 class Guarded(RLVRTrainer):
@@ -42,8 +44,7 @@ def trained(
 ) -> Guarded:
     defaults: dict[str, Any] = {
         "output_dir": str(folder),
-        "use_cpu": True,
-        "bf16": False,
+        **ON_CPU,
         "per_device_train_batch_size": 4,
         "gradient_accumulation_steps": 2,
         "num_generations": 4,
@@ -51,9 +52,6 @@ def trained(
         "max_steps": steps,
         "learning_rate": 1e-2,
         "lr_scheduler_type": "constant",
-        "logging_steps": 1,
-        "save_strategy": "no",
-        "report_to": "none",
         "logging_nan_inf_filter": False,
     }
     arguments = GRPOConfig(**{**defaults, **settings})

@@ -15,6 +15,7 @@ from evenkeel.trainer.step.microbatches import comparisons_due, microbatches_ove
 from tests.paths import ROOT
 from tests.trainer.step.test_trainer import perturb
 from tests.trainer.training import (
+    ON_CPU,
     PROMPTS,
     digit_reward,
     in_options,
@@ -37,11 +38,7 @@ def trainer_with(
         "per_device_train_batch_size": 8,
         "gradient_accumulation_steps": 2,
         "max_completion_length": 12,
-        "use_cpu": True,
-        "bf16": False,
-        "gradient_checkpointing": False,
-        "report_to": "none",
-        "seed": 1,
+        **ON_CPU,
         "epsilon_high": 5.0 if settings.get("loss_type") == "cispo" else None,
     }
     trainer = RLVRTrainer(

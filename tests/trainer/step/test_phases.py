@@ -3,6 +3,13 @@
 import time
 from pathlib import Path
 
+import pytest
+import torch
+from accelerate import Accelerator
+from transformers import AutoConfig
+from trl.trainer.utils import compute_flops_per_token
+
+from evenkeel.trainer.step.metrics import Means, Throughput
 from evenkeel.trainer.step.phases import TIMED
 from tests.trainer.training import digit_reward, ours
 
@@ -29,3 +36,22 @@ def test_every_log_holds_every_phase_and_they_add_up_to_the_step(tiny_model, tmp
     total = sum(entry[f"timing/{name}_s"] for entry in logs for name in TIMED)
     steps = sum(entry["step_time"] for entry in logs)
     assert steps <= total <= whole
+    seconds = sum(generates[f"timing/{name}_s"] for name in TIMED)
+    assert generates["perf/trained_tokens_per_second"] * seconds == pytest.approx(generates["num_tokens"])
+    completions = generates["completions/mean_length"] * trainer.args.per_device_train_batch_size
+    assert generates["perf/generated_tokens_per_second"] * seconds == pytest.approx(completions)
+    assert reuses["perf/generated_tokens_per_second"] == 0 < reuses["perf/trained_tokens_per_second"]
+
+
+def test_model_flops_are_those_of_each_row_over_the_seconds_of_the_update(tiny_model):
+    config, means = AutoConfig.from_pretrained(tiny_model), Means()
+    throughput = Throughput(config, torch.device("cpu"), torch.float32)
+    assert throughput.peak is None
+    throughput.peak = 1e9
+    masks = {"prompt_mask": torch.tensor([[0, 1], [1, 1]]), "completion_mask": torch.tensor([[1, 1, 0], [1, 1, 1]])}
+    throughput.trained(means, masks)
+    throughput.end_step(means, {"timing/update_s": 2.0, "timing/generate_s": 6.0})
+    flops = 3 * compute_flops_per_token(config, 3) + 5 * compute_flops_per_token(config, 5)
+    logged = means.read(Accelerator())
+    assert logged["perf/mfu"] == pytest.approx(100 * flops / 1e9 / 2.0)
+    assert logged["perf/trained_tokens_per_second"] == (3 + 5) / 8.0

@@ -11,7 +11,7 @@ from trl import GRPOConfig
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.run.experiment import Experiment
 from tests.paths import ROOT
-from tests.trainer.training import digit_reward
+from tests.trainer.training import ON_CPU, digit_reward
 
 NAMES = "abcdefghi"
 ROWS = Dataset.from_list([{"prompt": f"user {a} {b} assistant", "text": a + b} for a in NAMES for b in NAMES[:4]])
@@ -37,12 +37,7 @@ def trainer_of(
         "num_generations": 4,
         "per_device_train_batch_size": 16,
         "max_completion_length": 6,
-        "use_cpu": True,
-        "bf16": False,
-        "gradient_checkpointing": False,
-        "report_to": "none",
-        "logging_steps": 1,
-        "save_strategy": "no",
+        **ON_CPU,
         "seed": 3,
         **settings,
     }

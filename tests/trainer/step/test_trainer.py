@@ -13,7 +13,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.update_schedules import single_pass
-from tests.trainer.training import PROMPTS, digit_reward, moved, ours
+from tests.trainer.training import ON_CPU, PROMPTS, digit_reward, moved, ours
 
 ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
 
@@ -31,10 +31,7 @@ def ready(model: Path, output_dir: Path, *, loss_type: str, beta: float = 0.0, *
             loss_type=loss_type,
             beta=beta,
             epsilon_high=5.0 if loss_type == "cispo" else None,
-            use_cpu=True,
-            bf16=False,
-            gradient_checkpointing=False,
-            report_to="none",
+            **ON_CPU,
         ),
         train_dataset=Dataset.from_list(PROMPTS),
         **strategies,

@@ -4,20 +4,34 @@ import inspect
 import re
 
 import pytest
-from packaging.requirements import Requirement
+from transformers import Trainer
 from trl import GRPOTrainer
 from trl.trainer.utils import RepeatSampler
 
 from evenkeel.trainer import step
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from evenkeel.trainer.step.rollout import EpochSampler
+from evenkeel.trainer.step.trainer import RLVRTrainer
 
 
 def test_another_trl_is_warned_of():
-    supported = Requirement("trl>=1.16,<1.17")
-    step.check_trl("1.16.4", supported)
-    with pytest.warns(UserWarning, match=r"TRL 1\.17\.0\.dev0 has not been tested.*pip install 'trl<1.17,>=1.16'"):
-        step.check_trl("1.17.0.dev0", supported)
+    step.check_release("1.16.4")
+    with pytest.warns(UserWarning, match=r"TRL 1\.17\.0\.dev0 .*pip install 'trl<1.17,>=1.16'"):
+        step.check_release("1.17.0.dev0")
+
+
+def test_a_trl_whose_method_is_gone_or_takes_other_arguments_is_refused():
+    class Reordered(GRPOTrainer):
+        def _calculate_rewards(self, inputs, completions, prompts, completion_ids_list): ...
+
+    for other, name in ((Reordered, "_calculate_rewards"), (Trainer, "_prepare_inputs")):
+        with pytest.raises(ImportError, match=rf"{name}\("):
+            step.check_methods(other)
+
+
+def test_all_methods_that_are_replaced_are_checked():
+    replaced = {name for name in vars(RLVRTrainer) if hasattr(GRPOTrainer, name) and not name.startswith("__")}
+    assert {name for name in replaced if callable(vars(RLVRTrainer)[name])} <= {*re.findall(r"(\w+)\(", step.METHODS)}
 
 
 def test_every_loss_type_of_trl_is_classified():

@@ -10,7 +10,7 @@ from trl import GRPOConfig, GRPOTrainer
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio, symmetric_clip
 from evenkeel.trainer.algorithms.coefficients.soft_gates import sapo, vespo
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
-from tests.trainer.training import PROMPTS, digit_reward
+from tests.trainer.training import ON_CPU, PROMPTS, digit_reward
 
 LENGTHS = torch.tensor([5, 1, 3, 5])
 MASK = (torch.arange(5) < LENGTHS[:, None]).long()
@@ -34,9 +34,7 @@ def trl_trainer(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> T
         num_generations=4,
         per_device_train_batch_size=4,
         epsilon_high=1.3,
-        use_cpu=True,
-        bf16=False,
-        report_to="none",
+        **ON_CPU,
     )
     dataset = Dataset.from_list(PROMPTS)
     trainer = TokenGradients(str(tiny_model), reward_funcs=digit_reward, args=args, train_dataset=dataset)
