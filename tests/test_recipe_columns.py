@@ -9,7 +9,7 @@ import pytest
 
 from evenkeel.rewards import build_verifier
 from evenkeel.trainer.run.config import Source, load_config
-from evenkeel.trainer.run.data import load_rows
+from evenkeel.trainer.run.data.rows import load_rows
 from tests.paths import ROOT
 from tests.rewards.references import check_references
 

@@ -9,19 +9,8 @@
 =================  ==================================================================================================
 """
 
-from evenkeel.rewards.environments.building import (
-    build_environment,
-    has_reward,
-    trial_problem,
-)
+from evenkeel.rewards.environments.building import build_environment, has_reward, trial_problem
 from evenkeel.rewards.environments.row_environment import RowEnvironment, by_turn
 from evenkeel.rewards.environments.user_objects import UnavailableError
 
-__all__ = [
-    "RowEnvironment",
-    "UnavailableError",
-    "build_environment",
-    "by_turn",
-    "has_reward",
-    "trial_problem",
-]
+__all__ = ["RowEnvironment", "UnavailableError", "build_environment", "by_turn", "has_reward", "trial_problem"]

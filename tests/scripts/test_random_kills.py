@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
-from evenkeel.trainer.lab.sweeps.process_group import environment_of
 from tests.paths import ROOT
 from tests.scripts.test_resume import tensors, untimed
 from tests.scripts.test_train import metrics, write_run
@@ -69,16 +69,15 @@ class Launch:
             self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=said, stderr=said)
         self.started = time.monotonic()
 
-    def living(self) -> list[int]:
-        """Its processes, verifiers' included; the launcher as a zombie does not count."""
+    def living(self, **variables: str) -> list[int]:
+        """Its processes with these variables, verifiers' included; the launcher as a zombie does not count."""
         self.process.poll()
-        numbers = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
-        return [number for number in numbers if environment_of(number).get(MARK) == self.mark]
+        wanted = {MARK: self.mark, **variables}.items()
+        return [each.pid for each in psutil.process_iter(["environ"]) if wanted <= (each.info["environ"] or {}).items()]
 
     def rank(self, rank: int) -> int | None:
         """The process of that rank; ``None`` before it is there."""
-        found = (number for number in self.living() if environment_of(number).get("RANK") == str(rank))
-        return min(found, default=None)
+        return min(self.living(RANK=str(rank)), default=None)
 
     def await_end(self, seconds: float) -> float:
         """Seconds until no process of it was left."""

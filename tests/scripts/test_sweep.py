@@ -16,7 +16,9 @@ import pytest
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.process_group import signal_group
 from evenkeel.trainer.run.config.yaml_document import write
+from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
+from tests.scripts.test_resume import assert_same_state, untimed
 from tests.scripts.test_train import SETTINGS
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
@@ -25,10 +27,13 @@ LONG = {  # of half a second a step while WAIT_WHILE is there
     "trl.max_steps": 200,
     "trl.save_steps": 20,
 }
+THREAD = "import threading, time; threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()"
 
 
-def sweep_file(folder: Path, model: Path, variants: dict[str, Any], **changes: Any) -> Path:
-    """A sweep whose cells take seconds."""
+def sweep_file(folder: Path, model: Path, variants: dict[str, Any], how: str = "forked", **changes: Any) -> Path:
+    """A sweep whose cells take seconds; ``launched``, for there is a thread in each process that runs Python."""
+    (folder / "sitecustomize.py").write_text(THREAD)
+    imported = f"{folder}:{ROOT}" if how == "launched" else str(ROOT)
     (folder / "base.yaml").write_text(write({**SETTINGS, "model": {"name_or_path": str(model)}}))
     settings = {
         "config": "base.yaml",
@@ -36,7 +41,7 @@ def sweep_file(folder: Path, model: Path, variants: dict[str, Any], **changes: A
         "seeds": [0],
         "variants": variants,
         "output_dir": str(folder / "sweep"),
-        "environment": {"OMP_NUM_THREADS": "1"},
+        "environment": {"OMP_NUM_THREADS": "1", "PYTHONPATH": imported},
     }
     path = folder / "compare.yaml"
     path.write_text(write({**settings, **changes}))
@@ -50,10 +55,10 @@ class Started:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def finished(self) -> tuple[int, str]:
-        """Its exit status and what it printed, when it has ended."""
-        status = self.process.wait(timeout=400)
-        return status, self.log.read_text()
+    def ended(self, status: int = 0) -> str:
+        """What it printed, when it has ended with that status."""
+        assert self.process.wait(timeout=400) == status, self.log.read_text()
+        return self.log.read_text()
 
 
 @pytest.fixture
@@ -79,7 +84,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
     for each in started:
         each.process.kill()
         each.process.wait()
-    for path in tmp_path.glob("sweep/*/attempt-*.json"):
+    for path in tmp_path.rglob("attempt-*.json"):
         signal_group(json.loads(path.read_text())["process_group"], signal.SIGKILL)
 
 
@@ -95,18 +100,14 @@ Start = Callable[..., Started]
 
 
 def trained_steps(cell: CellDirectory) -> list[int]:
-    path = cell.run / "metrics.jsonl"
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    entries = [json.loads(line) for line in lines if line.endswith("\n")]
-    return [entry["step"] for entry in entries if "loss" in entry]
+    return [line["step"] for line in RunRecord(cell.run).metrics if "loss" in line]
 
 
 @pytest.mark.slow
 def test_a_failing_cell_is_retried_and_reported_and_stops_no_other(tmp_path: Path, tiny_model: Path, start: Start):
     variants = {"grpo": {}, "broken": {"algorithm.advantage": "tests.scripts.strategies:failing"}, "lopti": LOPTI}
     executor = {"kind": "local", "parallel": 2}
-    status, output = start("run", str(sweep_file(tmp_path, tiny_model, variants, executor=executor))).finished()
-    assert status == 1, output
+    output = start("run", str(sweep_file(tmp_path, tiny_model, variants, executor=executor))).ended(1)
     cells = {name: CellDirectory(tmp_path / "sweep" / f"{name}-s0") for name in variants}
     states = {name: cell.state() for name, cell in cells.items()}
     assert states == {"grpo": "finished", "broken": "failed", "lopti": "finished"}
@@ -115,29 +116,58 @@ def test_a_failing_cell_is_retried_and_reported_and_stops_no_other(tmp_path: Pat
     assert "it fails on purpose" in output.split("broken-s0 failed; the end of")[1]
     steps = {name: cells[name].summary()["optimizer_steps"] for name in ("grpo", "lopti")}
     assert steps == {"grpo": 4, "lopti": 8}
-    first_rewards = {}
-    for name in ("grpo", "lopti"):
-        entries = map(json.loads, (cells[name].run / "metrics.jsonl").read_text().splitlines())
-        first_rewards[name] = next(entry["reward"] for entry in entries if entry.get("reward") is not None)
-    assert first_rewards["grpo"] == first_rewards["lopti"]  # the same prompts, answered from the same random state
+    lines = (RunRecord(cells[name].run).metrics for name in ("grpo", "lopti"))
+    ours, theirs = (next(line["reward"] for line in each if line.get("reward") is not None) for each in lines)
+    assert ours == theirs  # the same prompts, answered from the same random state
 
-    status, output = start("status", str(tmp_path / "compare.yaml")).finished()
-    assert status == 0
-    assert "2 of 3 finished" in output
-    assert "8/8" in output
+    table = start("status", str(tmp_path / "compare.yaml")).ended()
+    assert "2 of 3 finished" in table
+    assert "8/8" in table
 
 
 @pytest.mark.slow
-def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path: Path, tiny_model: Path, start: Start):
+def test_a_forked_cell_is_the_launched_one_bit_for_bit(tmp_path: Path, tiny_model: Path, start: Start):
+    for how in ("forked", "launched"):
+        (tmp_path / how).mkdir()
+        file = sweep_file(tmp_path / how, tiny_model, {"grpo": {}, "lopti": LOPTI}, how)
+        start("run", str(file)).ended()
+    for name, last in (("grpo-s0", "checkpoint-4"), ("lopti-s0", "checkpoint-8")):
+        forked, launched = (CellDirectory(tmp_path / how / "sweep" / name) for how in ("forked", "launched"))
+        assert ["forked" in attempt for cell in (forked, launched) for attempt in cell.attempts()] == [True, False]
+        assert_same_state(forked.run / last, launched.run / last)
+        assert untimed(forked.run) == untimed(launched.run)
+        ours, theirs = (RunRecord(cell.run).manifest for cell in (forked, launched))
+        del theirs["own_code"]["sitecustomize"]
+        assert [key for key in ours if ours[key] != theirs[key]] == ["command"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["forked", "launched"])
+def test_a_run_that_outlives_its_attempt_is_stopped_with_a_checkpoint_and_goes_on(tmp_path, tiny_model, start, how):
     wait_while = tmp_path / "wait"
     wait_while.touch()
-    file = sweep_file(tmp_path, tiny_model, {"long": LONG}, retries=0)
+    sweep = start("run", str(sweep_file(tmp_path, tiny_model, {"long": LONG}, how)), WAIT_WHILE=str(wait_while))
+    cell = CellDirectory(tmp_path / "sweep" / "long-s0")
+    wait_until(lambda: trained_steps(cell), sweep)
+    os.kill(cell.runner() or 0, signal.SIGKILL)
+    wait_until(lambda: len(cell.attempts()) == 2, sweep)
+    wait_while.unlink()
+    sweep.ended()
+    assert trained_steps(cell) == list(range(1, 201))
+    assert (cell.attempts()[1]["resumed_from"] or "").startswith("checkpoint-")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["forked", "launched"])
+def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path, tiny_model, start, how):
+    wait_while = tmp_path / "wait"
+    wait_while.touch()
+    file = sweep_file(tmp_path, tiny_model, {"long": LONG}, how, retries=0)
     cell = CellDirectory(tmp_path / "sweep" / "long-s0")
     run = ("run", str(file))
     first = start(*run, WAIT_WHILE=str(wait_while))
     wait_until(lambda: trained_steps(cell), first)
-    status, output = start(*run, WAIT_WHILE=str(wait_while)).finished()
-    assert status == 2
+    output = start(*run, WAIT_WHILE=str(wait_while)).ended(2)
     assert "is locked by process" in output
     first.process.kill()
     first.process.wait()
@@ -147,26 +177,22 @@ def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path
     wait_until(lambda: "long-s0: still running from before" in second.log.read_text(), second)
     wait_until(lambda: trained_steps(cell)[-1] > 20, second)
     os.kill(second.process.pid, signal.SIGINT)
-    status, output = second.finished()
-    assert status == 130, output
+    output = second.ended(130)
     assert f"To continue:  evenkeel sweep run {file}" in output
     assert cell.state() == "stopped"
     assert (checkpoint := cell.checkpoint()) is not None
     assert 20 < int(checkpoint.name.removeprefix("checkpoint-")) < 200
 
     wait_while.unlink()
-    status, output = start(*run, WAIT_WHILE=str(wait_while)).finished()
-    assert status == 0, output
+    output = start(*run, WAIT_WHILE=str(wait_while)).ended()
     assert f"long-s0: started from {checkpoint.name}" in output
     assert trained_steps(cell) == list(range(1, 201))
     assert [entry["resumed_from"] for entry in cell.attempts()] == [None, checkpoint.name]
 
     written = cell.summary()
-    status, output = start(*run, WAIT_WHILE=str(wait_while)).finished()
-    assert status == 0, output
-    assert "started" not in output
-    sweep_file(tmp_path, tiny_model, {"long": {**LONG, "trl.learning_rate": 0.5}})
-    status, output = start(*run, WAIT_WHILE=str(wait_while)).finished()
-    assert status == 1, output
+    output = start(*run, WAIT_WHILE=str(wait_while)).ended()
+    assert "long-s0: started" not in output
+    sweep_file(tmp_path, tiny_model, {"long": {**LONG, "trl.learning_rate": 0.5}}, how)
+    output = start(*run, WAIT_WHILE=str(wait_while)).ended(1)
     assert "trl.learning_rate: 0.01 → 0.5" in output
     assert cell.summary() == written

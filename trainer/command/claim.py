@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenkeel.trainer.command import command_line, refused_in_words
+from evenkeel.trainer.lab.claims.claim import Claim, load_claim, load_sweep_of
 from evenkeel.trainer.run.config.shipped import named_path
 from evenkeel.trainer.run.libraries import load_libraries
 
 if TYPE_CHECKING:
     from evenkeel.trainer.lab.claims.answering import Answered
-    from evenkeel.trainer.lab.claims.claim import Claim
 
 
 @refused_in_words
@@ -46,7 +46,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         load_libraries(arguments.file)
     from evenkeel.trainer.lab.claims.answering import answered
     from evenkeel.trainer.lab.claims.certificate import SUFFIX, certificate, changes, write_certificate
-    from evenkeel.trainer.lab.claims.claim import load_claim, load_sweep_of
     from evenkeel.trainer.lab.sweeps import commands
 
     if arguments.verify is not None:
@@ -71,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 _LISTS = ("configs", "data", "code", "results")
 
 
-def sentences(claim: "Claim", found: "Answered") -> list[str]:
+def sentences(claim: Claim, found: "Answered") -> list[str]:
     """The answer with its intervals and its cost."""
     answer, cost = found.answer, found.cost
     lines = [f"{answer.answer.capitalize()}: {claim.claim} ({claim.source})"]

@@ -30,8 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from evenkeel.trainer.lab.gradients import bench, named_strategies
+    from evenkeel.trainer.lab.gradients.bench import bench
     from evenkeel.trainer.lab.gradients.sources import recipe_of, recorded_batches, sampled_batches
+    from evenkeel.trainer.lab.gradients.strategies import named_strategies
     from evenkeel.trainer.lab.gradients.table import strategy_table
     from evenkeel.trainer.lab.reports.tables import markdown_table
     from evenkeel.trainer.run.experiment import Experiment

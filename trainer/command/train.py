@@ -13,12 +13,9 @@ auto starts the run or goes on. accelerate launch and torchrun turn every status
 """
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command import OVERRIDES, RUN_FILE, command_line

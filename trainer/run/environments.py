@@ -3,12 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evenkeel.rewards.environments import (
-    RowEnvironment,
-    build_environment,
-    has_reward,
-    trial_problem,
-)
+from evenkeel.rewards.environments import RowEnvironment, build_environment, has_reward, trial_problem
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.section import is_by_task, part_name

@@ -21,14 +21,8 @@ from evenkeel.trainer.run.config import (
     quantization_config,
 )
 from evenkeel.trainer.run.config.schema import VLLMSection
-from evenkeel.trainer.run.data import load_rows
-from evenkeel.trainer.run.environments import (
-    Environments,
-    environments_of,
-    routed,
-    trainer_arguments,
-    try_on_rows,
-)
+from evenkeel.trainer.run.data.rows import load_rows
+from evenkeel.trainer.run.environments import Environments, environments_of, routed, trainer_arguments, try_on_rows
 from evenkeel.trainer.run.processes import print_line
 from evenkeel.trainer.run.tokenizer import load_tokenizer
 from evenkeel.trainer.step.options import Speed

@@ -9,7 +9,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.trackers import VARIABLES
 from evenkeel.trainer.run.config.yaml_document import Node
-from evenkeel.trainer.run.data import check_rows_enough
+from evenkeel.trainer.run.data.rows import check_rows_enough
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.library_errors import in_words, located

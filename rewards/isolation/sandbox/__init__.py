@@ -35,13 +35,7 @@ exceed its limit for some hundredths of a second. Whatever a program prints or s
 When a zygote starts, a dozen attacks are tried inside it; if one succeeds, no program is run.
 """
 
-from evenkeel.rewards.isolation.sandbox.limits import (
-    Isolation,
-    Limits,
-    Run,
-    SandboxUnavailableError,
-    Status,
-)
+from evenkeel.rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError, Status
 from evenkeel.rewards.isolation.sandbox.program_process import Session, SessionOverError
 from evenkeel.rewards.isolation.sandbox.sandbox import Job, Sandbox
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import Source
-from evenkeel.trainer.run.data import load_rows
+from evenkeel.trainer.run.data.rows import load_rows
 
 ROWS = [{"question": f"{n} + 1?", "answer": str(n + 1), "info": {"difficulty": {"level": n}}} for n in range(5)]
 COLUMNS = {"prompt": "question", "reference": "answer"}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import Source
-from evenkeel.trainer.run.data import load_rows
 from evenkeel.trainer.run.data.conversations import ROLES, conversations
+from evenkeel.trainer.run.data.rows import load_rows
 
 USER = {"role": "user", "content": "What is 2 + 2?"}
 SYSTEM = {"role": "system", "content": "Be brief."}

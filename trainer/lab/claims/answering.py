@@ -8,7 +8,7 @@ from evenkeel.trainer.lab.claims.claim import Claim
 from evenkeel.trainer.lab.reports.comparison import datasets_of, scored_runs
 from evenkeel.trainer.lab.reports.contrasts import contrast_of
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, read_runs, total
-from evenkeel.trainer.lab.statistics import ClaimAnswer, claim_answer
+from evenkeel.trainer.lab.statistics.claim import ClaimAnswer, claim_answer
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import Refusal
+from evenkeel.trainer.evaluation.shares import CONFIDENCE
 from evenkeel.trainer.lab.claims.answering import Answered
 from evenkeel.trainer.lab.claims.claim import Claim
-from evenkeel.trainer.lab.statistics import CONFIDENCE
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.loading import local_path

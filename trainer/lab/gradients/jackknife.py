@@ -8,8 +8,8 @@ from jaxtyping import Float
 from scipy import stats
 from torch import Tensor
 
+from evenkeel.trainer.evaluation.shares import CONFIDENCE
 from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments, together
-from evenkeel.trainer.lab.statistics import CONFIDENCE
 
 FEWEST = 3
 """With fewer blocks there is no interval."""

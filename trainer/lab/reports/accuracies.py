@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.trainer.lab import statistics
+from evenkeel.trainer.evaluation.shares import Estimate, share_estimate
 from evenkeel.trainer.lab.reports.held_out import accuracy_table
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
-from evenkeel.trainer.lab.statistics import Estimate
+from evenkeel.trainer.lab.statistics.curves import area_under_curve
+from evenkeel.trainer.lab.statistics.intervals import mean_estimate
 
 Floats = NDArray[np.float64]
 
@@ -40,8 +41,8 @@ def accuracy_estimate(values: Floats, completions: int | None = None) -> Estimat
     With ``completions``, the number of scored ones, a single run has Wilson's interval.
     """
     if len(values) == 1 and completions is not None:
-        return statistics.share_estimate(values[0], completions)
-    found = statistics.mean_estimate(values)
+        return share_estimate(values[0], completions)
+    found = mean_estimate(values)
     if math.isnan(found.low):
         return found
     return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
@@ -57,7 +58,7 @@ def curves(runs: Sequence[RecordedRun], dataset: str) -> tuple[Floats, Floats]:
 def areas_under_curves(runs: Sequence[RecordedRun], dataset: str) -> Floats | None:
     """Area under each run's curve, (runs,), over the points that all have; ``None`` with fewer than two."""
     points, values = curves(runs, dataset)
-    return statistics.area_under_curve(values, points) if len(points) > 1 else None
+    return area_under_curve(values, points) if len(points) > 1 else None
 
 
 def _last(series: dict[float, float]) -> float:

@@ -3,16 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from evenkeel.trainer.lab import statistics
-from evenkeel.trainer.lab.reports.accuracies import (
-    accuracy_estimate,
-    curves,
-    final_accuracies,
-    is_scored,
-)
+from evenkeel.trainer.evaluation.shares import Estimate
+from evenkeel.trainer.lab.reports.accuracies import accuracy_estimate, curves, final_accuracies, is_scored
 from evenkeel.trainer.lab.reports.contrasts import Contrast, contrast_of
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, total
-from evenkeel.trainer.lab.statistics import Estimate
+from evenkeel.trainer.lab.statistics.curves import area_under_curve
+from evenkeel.trainer.lab.statistics.verdict import holm_adjusted
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ def comparison(runs: RecordedRuns, dataset: str) -> Comparison:
             unpaired.append(f"{variant} and its baseline {baseline} have no finished and scored seed in common.")
         else:
             contrasts.append(contrast_of(variant, baseline, ours, theirs, dataset))
-    adjusted = statistics.holm_adjusted([each.p_value for each in contrasts])
+    adjusted = holm_adjusted([each.p_value for each in contrasts])
     contrasts = [replace(each, adjusted_p=float(p)) for each, p in zip(contrasts, adjusted, strict=True)]
     left_out = [f"{run.variant} with seed {run.seed}" for run in runs.all if not is_scored(run, dataset)]
     return Comparison(dataset, numbers, contrasts, unpaired, left_out)
@@ -105,7 +101,7 @@ def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str) -> Varian
         start=accuracy_estimate(values[:, 0]) if several and points[0] == 0 else None,
         # raises where the runs have no scored item in common
         final=accuracy_estimate(final_accuracies(runs, dataset), completions),
-        area=accuracy_estimate(statistics.area_under_curve(values, points)) if several else None,
+        area=accuracy_estimate(area_under_curve(values, points)) if several else None,
         tokens=_mean_cost([run.tokens for run in runs]),
         device_seconds=_mean_cost([run.device_seconds for run in runs]),
     )

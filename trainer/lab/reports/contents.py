@@ -91,9 +91,7 @@ def report_on(directory: Path) -> Report:
 
 
 def _tables(
-    runs: RecordedRuns,
-    comparisons: list[Comparison],
-    audits: dict[str, Audit],
+    runs: RecordedRuns, comparisons: list[Comparison], audits: dict[str, Audit]
 ) -> Iterator[tuple[str, Table | None]]:
     main = comparisons[0] if comparisons else None
     yield from comparison_tables(runs, comparisons)

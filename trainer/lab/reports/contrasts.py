@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenkeel.trainer.lab import statistics
+from evenkeel.trainer.evaluation.shares import Estimate
 from evenkeel.trainer.lab.reports.accuracies import areas_under_curves, final_accuracies
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
-from evenkeel.trainer.lab.statistics import Estimate, Verdict
+from evenkeel.trainer.lab.statistics.intervals import paired_difference
+from evenkeel.trainer.lab.statistics.verdict import Verdict, verdict
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,10 @@ def contrast_of(
     seeds = sorted(set(ours_by_seed) & set(theirs_by_seed))
     runs = [by_seed[seed] for by_seed in (ours_by_seed, theirs_by_seed) for seed in seeds]
     ours, theirs = np.split(final_accuracies(runs, dataset), 2)  # on the items that all of them have
-    difference = statistics.paired_difference(ours, theirs)
+    difference = paired_difference(ours, theirs)
     heights = areas_under_curves(runs, dataset)
     area = None
     if heights is not None:
         our_heights, their_heights = np.split(heights, 2)
-        area = statistics.paired_difference(our_heights, their_heights)
-    verdict = statistics.verdict(difference)
-    return Contrast(variant, baseline, seeds, difference, verdict, difference.p_value, math.nan, area)
+        area = paired_difference(our_heights, their_heights)
+    return Contrast(variant, baseline, seeds, difference, verdict(difference), difference.p_value, math.nan, area)

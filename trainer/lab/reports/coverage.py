@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from evenkeel.trainer.evaluation.metrics import pass_at_k
-from evenkeel.trainer.lab import statistics
+from evenkeel.trainer.evaluation.shares import Estimate
 from evenkeel.trainer.lab.reports.comparison import scored_runs
 from evenkeel.trainer.lab.reports.held_out import Answers, Floats
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 from evenkeel.trainer.lab.reports.tables import EMPTY, Cells, Heading, Table, TableCell, difference, estimate, table_of
-from evenkeel.trainer.lab.statistics import Estimate
+from evenkeel.trainer.lab.statistics.intervals import mean_estimate, paired_difference
+from evenkeel.trainer.lab.statistics.verdict import verdict
 
 
 def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
@@ -40,8 +41,8 @@ def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
     rows: list[Cells] = []
     for name, by_seed in coverages.items():
         found = _difference(by_seed, coverages.get(runs.baseline_of(name) or "", {}))
-        verdict = TableCell(statistics.verdict(found).sentence) if found else EMPTY
-        rows.append([name, estimate(statistics.mean_estimate([*by_seed.values()])), difference(found), verdict])
+        said = TableCell(verdict(found).sentence) if found else EMPTY
+        rows.append([name, estimate(mean_estimate([*by_seed.values()])), difference(found), said])
     headings = (
         "variant",
         Heading("coverage", "mean, 95 %"),
@@ -67,4 +68,4 @@ def _difference(ours: Mapping[int, Floats], theirs: Mapping[int, Floats]) -> Est
     common = [seed for seed in ours if seed in theirs]
     if not common:
         return None
-    return statistics.paired_difference([ours[seed] for seed in common], [theirs[seed] for seed in common])
+    return paired_difference([ours[seed] for seed in common], [theirs[seed] for seed in common])

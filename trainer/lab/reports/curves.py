@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evenkeel.trainer.lab import statistics
 from evenkeel.trainer.lab.reports.figures import Curve
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
+from evenkeel.trainer.lab.statistics.intervals import mean_estimate
 from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
 
 DIAGNOSTICS = {
@@ -41,7 +41,7 @@ def mean_curve(series: Sequence[dict[float, float]], *, band: bool) -> Curve | N
     if not band or len(series) < FEWEST_SEEDS:
         nothing = np.full(len(points), np.nan)
         return Curve(np.array(points), values.mean(0), nothing, nothing)
-    estimates = [statistics.mean_estimate(column) for column in values.T]
+    estimates = [mean_estimate(column) for column in values.T]
     low, high = (np.array([getattr(each, end) for each in estimates]) for end in ("low", "high"))
     return Curve(np.array(points), values.mean(0), low, high)
 

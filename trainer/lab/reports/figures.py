@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from evenkeel.trainer.lab.statistics import Estimate
+from evenkeel.trainer.evaluation.shares import Estimate
 
 Floats = NDArray[np.float64]
 

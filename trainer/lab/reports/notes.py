@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenkeel.trainer.lab import statistics
 from evenkeel.trainer.lab.reports.accuracies import curves
 from evenkeel.trainer.lab.reports.comparison import Comparison
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
+from evenkeel.trainer.lab.statistics.intervals import mean_estimate
 
 
 def notes_of(runs: RecordedRuns, scored: RecordedRuns, main: Comparison | None, directory: Path) -> list[str]:
@@ -72,7 +72,7 @@ def _nothing_learned(runs: RecordedRuns, dataset: str) -> Sequence[str]:
         points, values = curves(list(by_seed.values()), dataset)
         if len(points) < 2 or points[0] != 0:
             return []
-        gains[variant] = statistics.mean_estimate(values[:, -1] - values[:, 0])
+        gains[variant] = mean_estimate(values[:, -1] - values[:, 0])
     if not gains or any((each.low if each.num_seeds > 1 else each.value) > 0 for each in gains.values()):
         return []
     named = ", ".join(f"{variant} {gain.value:+.3f}" for variant, gain in gains.items())

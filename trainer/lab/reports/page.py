@@ -7,7 +7,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.page_templates import page_templates, style
 from evenkeel.trainer.lab.reports.contents import Report, report_on
 from evenkeel.trainer.lab.reports.tables import Table, escaped, markdown_table, table_of
-from evenkeel.trainer.lab.statistics import StatisticsError
+from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 
 TEMPLATES = Path(__file__).with_name("templates")
 

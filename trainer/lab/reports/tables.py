@@ -58,10 +58,7 @@ class Table:
 
 
 def table_of(
-    title: str,
-    headings: Sequence[str | Heading],
-    rows: Sequence[Sequence[str | TableCell]],
-    caption: str = "",
+    title: str, headings: Sequence[str | Heading], rows: Sequence[Sequence[str | TableCell]], caption: str = ""
 ) -> Table:
     """A table of headings and cells, which may be given as plain text."""
     heads = [Heading(each) if isinstance(each, str) else each for each in headings]

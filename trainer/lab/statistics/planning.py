@@ -26,12 +26,7 @@ _POINTS = (np.arange(200) + 0.5) / 200
 _ITEM_POINTS = (np.arange(40) + 0.5) / 40
 
 
-def verdict_power(
-    difference: float,
-    components: DifferenceComponents,
-    num_seeds: int,
-    num_items: int,
-) -> float:
+def verdict_power(difference: float, components: DifferenceComponents, num_seeds: int, num_items: int) -> float:
     """Probability that the verdict is "better" or "worse" at a true ``difference``; 0 with fewer than three seeds."""
     if num_seeds < FEWEST_SEEDS:
         return 0.0
@@ -60,11 +55,7 @@ def _half_widths(components: DifferenceComponents, num_seeds: int, num_items: in
     return np.asarray(t * np.sqrt(of_seeds[:, None] + np.maximum(0.0, of_items)).ravel())
 
 
-def detectable_difference(
-    components: DifferenceComponents,
-    num_seeds: int,
-    num_items: int,
-) -> float:
+def detectable_difference(components: DifferenceComponents, num_seeds: int, num_items: int) -> float:
     """The smallest true difference that the verdict finds in 80 % of sweeps; infinite below three seeds."""
     if num_seeds < FEWEST_SEEDS:
         return math.inf
@@ -77,11 +68,7 @@ def detectable_difference(
     return error * float(optimize.brentq(lambda effect: _exceeding(effect, limits) - POWER, 0.0, most, xtol=1e-3))
 
 
-def planned_seeds(
-    difference: float,
-    components: DifferenceComponents,
-    num_items: int,
-) -> int | None:
+def planned_seeds(difference: float, components: DifferenceComponents, num_items: int) -> int | None:
     """The fewest seeds with which the verdict finds ``difference`` in 80 % of sweeps.
 
     ``None`` where more than 1,000 would be needed: often no number is enough, because the items stay the same.

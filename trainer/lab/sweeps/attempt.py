@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.process_group import await_group, signal_group
 
 CELL_VARIABLE = "EVENKEEL_CELL"
-"""Names the cell in the environment of its processes: the id of an ended process group may have been reused."""
+"""Names the cell in the environment of its processes."""
+
+Begin = Callable[[], Any] | None
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,14 @@ class Attempt:
         job = JobEnvironment()
         return self.run(job.node, rendezvous(job.node, job.hostnames, job.job_id))
 
-    def run(self, node: int, rendezvous_arguments: list[str], *, in_terminal: bool = False) -> int:
+    def run(self, node: int, rendezvous_arguments: list[str], *, in_terminal: bool = False, begin: Begin = None) -> int:
         """Run to the end, or until SIGTERM or SIGUSR2 stops it with a checkpoint; the launcher's exit status.
 
         Args:
             node: of the job; the first one keeps the records.
             rendezvous_arguments: arguments of the launcher, see `rendezvous`.
             in_terminal: whether Ctrl-C stops the attempt too; otherwise it is the sweep's to handle.
+            begin: starts the run in place of the launcher, and returns its process.
         """
         directory = CellDirectory(self.cell)
         with ExitStack() as stack:
@@ -60,26 +64,30 @@ class Attempt:
             stopping = StopSignals(in_terminal)
             command = [*self.launcher, *rendezvous_arguments, *self.script]
             print(f"\n=== attempt {self.number}, {_now()}: {shlex.join(command)}", file=log, flush=True)
-            process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env={**os.environ, **self.environment, CELL_VARIABLE: str(self.cell)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=_ignore_sigusr2,
-            )
+            process = begin() if begin else self._launched(command, log)
             started = {"host": socket.gethostname(), "process_group": process.pid, "started": _now()}
             if node == 0:
                 directory.write_attempt(self.number, started)
             stopping.forward_to(lambda: signal_group(process.pid, signal.SIGTERM))
-            status = process.wait()
+            code: int = process.wait()
+            status = code if code >= 0 else 128 - code  # of signal n: 128 + n
             await_group(process.pid)
             if node == 0:
                 ended = {"ended": _now(), "exit_status": status, "stopped": stopping.requested}
                 directory.write_attempt(self.number, {**started, **ended})
             return status
+
+    def _launched(self, command: list[str], log: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env={**os.environ, **self.environment, CELL_VARIABLE: str(self.cell)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_ignore_sigusr2,
+        )
 
 
 class StopSignals:

@@ -4,6 +4,7 @@ They raise `Refusal` for a wrong file, and for what its parts or this machine ca
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ from evenkeel.errors import Refusal, suggest
 from evenkeel.trainer.lab.reports.tables import print_table
 from evenkeel.trainer.lab.sweeps.attempt import rendezvous
 from evenkeel.trainer.lab.sweeps.checking import checked_plans
+from evenkeel.trainer.lab.sweeps.forking import Forks
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, processes_of
 from evenkeel.trainer.lab.sweeps.queues import Queue, SlurmQueue, local_queue
 from evenkeel.trainer.lab.sweeps.runner import SweepRunner, locked_directory, write_sweep
 from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
-from evenkeel.trainer.lab.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
+from evenkeel.trainer.lab.sweeps.starting import QueuedCell, changed_settings, launcher_of, next_attempt, queued_cells
 from evenkeel.trainer.lab.sweeps.status import status_table
 from evenkeel.trainer.lab.sweeps.tuning import (
     check_stages,
@@ -62,12 +64,13 @@ def _run_cells(
     parents: Sequence[str] = (),
 ) -> int:
     """One stage from its plans to its table; the exit status of `run`."""
-    with locked_directory(sweep) as root:
+    root = Path(sweep.output_dir).absolute()
+    with locked_directory(sweep), closing(Forks(launcher_of(sweep), root / "forks.log", sweep.environment)) as forks:
         cells = queued_cells(sweep, plans)
         refused = _refused_as_changed(cells)
         write_sweep(sweep, plans, root, file, tuning)
         entries = [cell for cell in cells if cell not in refused]
-        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), partial(print, flush=True)).run()
+        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root, forks), partial(print, flush=True)).run()
     print_table(status_table(root))
     _print_failures(cells)
     if not completed:
@@ -151,12 +154,12 @@ def _started(file: Path, parents: Sequence[str] = ()) -> Path:
     return root
 
 
-def _queue(sweep: Sweep, plans: Sequence[Plan], root: Path) -> Queue:
+def _queue(sweep: Sweep, plans: Sequence[Plan], root: Path, forks: Forks) -> Queue:
     """Where the cells run."""
     if isinstance(sweep.executor, SlurmExecution):
         return SlurmQueue(root / "submitit", sweep.executor)
     use_cpu = all(plan.config.trl.get("use_cpu", False) for plan in plans)
-    return local_queue(root / "submitit", sweep.executor, use_cpu, processes_of(sweep))
+    return local_queue(root / "submitit", sweep.executor, use_cpu, processes_of(sweep), forks)
 
 
 def _refused_as_changed(cells: Sequence[QueuedCell]) -> list[QueuedCell]:

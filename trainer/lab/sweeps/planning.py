@@ -7,8 +7,8 @@ for one comparison of a variant with the baseline.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from evenkeel.trainer.lab import statistics
 from evenkeel.trainer.lab.reports.tables import Table, table_of
+from evenkeel.trainer.lab.statistics.planning import detectable_difference, planned_seeds, uncertainty, verdict_power
 from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.pilots import Pilot
@@ -23,9 +23,9 @@ def detectable_range(pilot: Pilot, seeds: int, items: int) -> tuple[float, float
     def detectable(factor: float) -> float:
         of_seeds = pilot.components.seed_variance(items) * factor**2
         parts = replace(pilot.components, seeds=max(0.0, of_seeds - pilot.components.seed_items / items))
-        return statistics.detectable_difference(parts, seeds, items)
+        return detectable_difference(parts, seeds, items)
 
-    low, high = map(detectable, statistics.uncertainty(pilot.components.freedom))
+    low, high = map(detectable, uncertainty(pilot.components.freedom))
     return low, high
 
 
@@ -45,13 +45,13 @@ def plan_sentences(sweep: Sweep, pilot: Pilot, items: int, wanted: float | None)
         low, high = detectable_range(pilot, seeds, items)
         yield (
             f"{sweep.name}: {len(cells_of(sweep))} cells. With {seeds} seeds and {items} items it detects a true "
-            f"difference of {statistics.detectable_difference(components, seeds, items):.3f} in 80 % of sweeps; by the "
+            f"difference of {detectable_difference(components, seeds, items):.3f} in 80 % of sweeps; by the "
             f"pilot's uncertainty between {low:.3f} and {high:.3f}."
         )
     if wanted is not None:
-        needed = statistics.planned_seeds(wanted, components, items)
+        needed = planned_seeds(wanted, components, items)
         enough = f"not even 1,000 seeds with {items} items" if needed is None else f"{needed} seeds"
-        power = statistics.verdict_power(wanted, components, seeds, items)
+        power = verdict_power(wanted, components, seeds, items)
         yield f"A difference of {wanted:g} is detected with probability {power:.2f}; {enough} would make it 0.8."
 
 
@@ -60,9 +60,9 @@ def plan_table(sweep: Sweep, pilot: Pilot, items: int, wanted: float | None) -> 
     titles = ["seeds", "smallest difference detected in 80 %"]
     rows = []
     for seeds in sorted({*SEED_STEPS, max(len(sweep.seeds), FEWEST_SEEDS)}):
-        row = [str(seeds), f"{statistics.detectable_difference(pilot.components, seeds, items):.3f}"]
+        row = [str(seeds), f"{detectable_difference(pilot.components, seeds, items):.3f}"]
         if wanted is not None:
-            row.append(f"{statistics.verdict_power(wanted, pilot.components, seeds, items):.0%}")
+            row.append(f"{verdict_power(wanted, pilot.components, seeds, items):.0%}")
         rows.append(row)
     if wanted is not None:
         titles.append(f"power at {wanted:g}")

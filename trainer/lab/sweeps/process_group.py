@@ -23,12 +23,12 @@ def group_members(group: int) -> list[int]:
     return members
 
 
-def environment_of(process: int) -> dict[str, str]:
-    """The environment that a process of this user was started with; empty once it has ended."""
+def files_of(process: int) -> list[str]:
+    """The files that a process of this user has open; none once it has ended."""
     try:
-        return psutil.Process(process).environ()
+        return [file.path for file in psutil.Process(process).open_files()]
     except psutil.Error:
-        return {}
+        return []
 
 
 def signal_group(group: int, number: signal.Signals) -> None:

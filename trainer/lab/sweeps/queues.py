@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ import psutil
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.attempt import Attempt
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.lab.sweeps.forking import MODULE, Forks
 from evenkeel.trainer.lab.sweeps.process_group import signal_group
 from evenkeel.trainer.lab.sweeps.schema import LocalExecution, SlurmExecution
 
@@ -55,13 +57,16 @@ class Queue(Protocol):
 
 
 class LocalQueue(Queue):
-    """Attempts as processes of this machine; each gets the GPUs of a free slot through CUDA_VISIBLE_DEVICES."""
+    """Attempts as processes of this machine; each gets the GPUs of a free slot through CUDA_VISIBLE_DEVICES.
 
-    def __init__(self, folder: Path, slots: Sequence[Sequence[str]]) -> None:
-        self.folder = folder
+    With ``forks`` they are forked where that is safe.
+    """
+
+    def __init__(self, folder: Path, slots: Sequence[Sequence[str]], forks: Forks | None = None) -> None:
+        self.folder, self.forks = folder, forks
         self.capacity = len(slots)
         self.free = [list(slot) for slot in slots]
-        self.jobs: dict[str, Any] = {}
+        self.jobs: dict[str, Any] = {}  # None of a fork
 
     def start(self, label: str, attempt: Attempt) -> dict[str, Any]:
         from submitit import LocalExecutor
@@ -69,6 +74,9 @@ class LocalQueue(Queue):
         gpus = self.free.pop(0)
         attempt.environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
         try:
+            if self.forks is not None and (forked := self.forks.start(attempt)) is not None:
+                self.jobs[label] = None
+                return {"job_id": str(forked), "label": label, "gpus": gpus, "forked": True}
             executor = LocalExecutor(self.folder)
             executor.update_parameters(timeout_min=_NO_LIMIT_MINUTES)
             with _ignored(signal.SIGINT, signal.SIGHUP):
@@ -87,7 +95,7 @@ class LocalQueue(Queue):
 
     def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
         job = self.jobs.get(entry["label"])
-        waits = _is_submitit(int(entry["job_id"])) if job is None and "job_id" in entry else job and not job.done()
+        waits = _is_attempt(int(entry["job_id"])) if job is None and "job_id" in entry else job and not job.done()
         return not waits and not directory.is_running()
 
     def release(self, entry: dict[str, Any]) -> None:
@@ -185,10 +193,12 @@ def visible_gpus() -> list[str]:
     return [str(index) for index in range(torch.cuda.device_count())]
 
 
-def local_queue(folder: Path, execution: LocalExecution, use_cpu: bool, processes: int) -> LocalQueue:
+def local_queue(folder: Path, execution: LocalExecution, use_cpu: bool, processes: int, forks: Forks) -> LocalQueue:
     """The queue of this machine: a cell gets a GPU for each process, and none where it trains on the CPU."""
     visible = [] if use_cpu else visible_gpus()
-    return LocalQueue(folder, gpu_slots(visible, processes if visible else 0, execution.parallel))
+    can_fork = not visible and processes == 1 and sys.platform == "linux"
+    slots = gpu_slots(visible, processes if visible else 0, execution.parallel)
+    return LocalQueue(folder, slots, forks if can_fork else None)
 
 
 @contextmanager
@@ -202,10 +212,10 @@ def _ignored(*numbers: signal.Signals) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _is_submitit(process: int) -> bool:
-    """Whether the process of this id was started by submitit; an id may be reused."""
+def _is_attempt(process: int) -> bool:
+    """Whether the process of this id was started by submitit or is a fork; an id may be reused."""
     try:
-        return any("submitit.local" in word for word in psutil.Process(process).cmdline())
+        return any("submitit.local" in word or word == MODULE for word in psutil.Process(process).cmdline())
     except psutil.Error:
         return False
 

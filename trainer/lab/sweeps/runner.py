@@ -59,15 +59,9 @@ def write_sweep(
         }
         for plan in plans
     ]
-    described: dict[str, Any] = {
-        "name": sweep.name,
-        "file": str(file.absolute()),
-        "config": sweep.config,
-        "baseline": sweep.baseline,
-    }
-    if tuning is not None:
-        described["tuning"] = tuning
-    write_json(root / "sweep.json", {**described, "seeds": sweep.seeds, "cells": cells})
+    described = {"name": sweep.name, "file": str(file.absolute()), "config": sweep.config, "baseline": sweep.baseline}
+    tuned = {} if tuning is None else {"tuning": tuning}
+    write_json(root / "sweep.json", {**described, **tuned, "seeds": sweep.seeds, "cells": cells})
 
 
 class SweepRunner:
@@ -77,13 +71,7 @@ class SweepRunner:
         say: prints a line.
     """
 
-    def __init__(
-        self,
-        sweep: Sweep,
-        entries: list[QueuedCell],
-        queue: Queue,
-        say: Callable[[str], None],
-    ) -> None:
+    def __init__(self, sweep: Sweep, entries: list[QueuedCell], queue: Queue, say: Callable[[str], None]) -> None:
         self.sweep = sweep
         self.entries = entries
         self.queue = queue

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evenkeel.trainer.lab.sweeps.attempt import CELL_VARIABLE, Attempt
+from evenkeel.trainer.lab.sweeps.attempt import Attempt
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.plans import Plan, launch_options
-from evenkeel.trainer.lab.sweeps.process_group import await_group, environment_of, group_members, signal_group
+from evenkeel.trainer.lab.sweeps.process_group import await_group, files_of, group_members, signal_group
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config.layers import changes
 from evenkeel.trainer.run.record.directory import MAY_CHANGE
@@ -89,7 +89,8 @@ def _stop_orphans(directory: CellDirectory) -> None:
         group = record.get("process_group")
         if not group or "ended" in record or record["host"] != socket.gethostname():
             continue
-        if any(environment_of(process).get(CELL_VARIABLE) == str(directory.path) for process in group_members(group)):
+        log = str(directory.log.resolve())  # ids are used again
+        if any(log in files_of(process) for process in group_members(group)):
             signal_group(group, signal.SIGTERM)
             await_group(group)
 

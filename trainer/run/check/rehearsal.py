@@ -194,11 +194,7 @@ def quietly() -> Iterator[None]:
     import transformers
 
     before, verbosity = dict(os.environ), transformers.logging.get_verbosity()
-    with (
-        redirect_stdout(io.StringIO()),
-        redirect_stderr(io.StringIO()),
-        warnings.catch_warnings(),
-    ):
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         transformers.logging.set_verbosity(logging.CRITICAL)
         for name in [name for name in before if name.startswith(("ACCELERATE_", "FSDP_"))]:

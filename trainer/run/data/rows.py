@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def load_rows(
-    sources: Iterable[Source],
-    *,
-    generators: Mapping[str, Generator],
-    system_prompt: str | None,
-    base_dir: Path,
+    sources: Iterable[Source], *, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
 ) -> "Dataset":
     """The rows of all ``sources`` one after another, in their order; training shuffles them.
 

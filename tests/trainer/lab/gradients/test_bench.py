@@ -11,11 +11,11 @@ from transformers import AutoModelForCausalLM
 from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.strategies import build_strategies
-from evenkeel.trainer.lab.gradients import bench, named_strategies, named_strategy
+from evenkeel.trainer.lab.gradients.bench import bench
 from evenkeel.trainer.lab.gradients.contributions import passes
 from evenkeel.trainer.lab.gradients.replay import Recipe, group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
-from evenkeel.trainer.lab.gradients.strategies import Named
+from evenkeel.trainer.lab.gradients.strategies import Named, named_strategies, named_strategy
 from tests.trainer.step.test_trainer import ready
 
 RECIPE = Recipe(4, 1.0, {"digits": 1.0}, 10)

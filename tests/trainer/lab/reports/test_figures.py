@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from evenkeel.trainer.evaluation.shares import Estimate
 from evenkeel.trainer.lab.reports.figures import Curve, curves_figure, differences_figure, panel_figures, styles_of
-from evenkeel.trainer.lab.statistics import Estimate
 
 
 @pytest.mark.parametrize("name", ["_under", r"a$\frac$", "a$b$c"])

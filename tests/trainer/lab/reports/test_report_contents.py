@@ -16,7 +16,7 @@ from evenkeel.trainer.lab.reports.contents import Report, report_on
 from evenkeel.trainer.lab.reports.curves import by_rollout
 from evenkeel.trainer.lab.reports.page import write_report
 from evenkeel.trainer.lab.reports.run_files import read_runs
-from evenkeel.trainer.lab.statistics import paired_difference
+from evenkeel.trainer.lab.statistics.intervals import paired_difference
 from tests.trainer.lab.reports.recorded_sweep import record_run, record_sweep
 
 

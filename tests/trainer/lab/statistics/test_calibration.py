@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenkeel.trainer.lab.statistics import paired_difference, power, verdict
+from evenkeel.trainer.lab.statistics.intervals import paired_difference
+from evenkeel.trainer.lab.statistics.verdict import power, verdict
 from tests.trainer.lab.statistics.simulated_sweeps import answers
 
 RIGHT = {"A versus A": {}, "seeds differ much": {"seed_sd": 1.0}, "other items": {"own_items_sd": 1.0}}

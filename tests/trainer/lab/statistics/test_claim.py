@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from evenkeel.trainer.lab.statistics import Estimate, claim_answer, paired_difference, verdict
+from evenkeel.trainer.evaluation.shares import Estimate
+from evenkeel.trainer.lab.statistics.claim import claim_answer
+from evenkeel.trainer.lab.statistics.intervals import paired_difference
+from evenkeel.trainer.lab.statistics.verdict import verdict
 
 FIVE = Estimate(0.03, math.nan, math.nan, 5, 256, seed_variance=0.0005, item_variance=0.0)
 """Of standard error √(0.0005 / 5) = 0.01; t of 4 degrees of freedom is 2.776 at 5 % and 3.495 at 2.5 %."""

@@ -5,19 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenkeel.trainer.lab.statistics import (
-    DifferenceComponents,
-    StatisticsError,
-    detectable_difference,
-    paired_components,
-    paired_difference,
-    planned_seeds,
-    power,
-    uncertainty,
-    unpaired_components,
-    verdict_power,
-)
-from evenkeel.trainer.lab.statistics.verdict import outcome_of
+from evenkeel.trainer.lab.statistics.components import DifferenceComponents, paired_components, unpaired_components
+from evenkeel.trainer.lab.statistics.intervals import StatisticsError, paired_difference
+from evenkeel.trainer.lab.statistics.planning import detectable_difference, planned_seeds, uncertainty, verdict_power
+from evenkeel.trainer.lab.statistics.verdict import outcome_of, power
 from tests.trainer.lab.statistics.simulated_sweeps import answers
 
 DESIGNS: dict[str, dict[str, Any]] = {

@@ -3,7 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.trainer.lab.statistics import Estimate, mean_estimate, seeds_needed, verdict
+from evenkeel.trainer.evaluation.shares import Estimate
+from evenkeel.trainer.lab.statistics.intervals import mean_estimate
+from evenkeel.trainer.lab.statistics.verdict import seeds_needed, verdict
 
 ACCURACIES = st.floats(-1, 1, allow_nan=False).map(lambda value: round(value, 3))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evenkeel.trainer.command import sweep as script
-from evenkeel.trainer.lab.statistics import detectable_difference, verdict_power
+from evenkeel.trainer.lab.statistics.planning import detectable_difference, verdict_power
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.pilots import Pilot, read_pilot
 from evenkeel.trainer.lab.sweeps.planning import detectable_range, plan_table
