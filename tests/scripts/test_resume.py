@@ -12,7 +12,8 @@ import torch
 
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
-from tests.scripts.test_train import launch, metrics, write_run
+from evenkeel.trainer.run.record.wandb_file import row_of
+from tests.scripts.test_train import launch, metrics, wandb_parts, wandb_table, write_run
 
 CLOCK = re.compile(r"(_s|_runtime|_per_second|step_time)$")
 ON_TWO = ["-m", "accelerate.commands.launch", "--config_file", "configs/accelerate/cpu_two_processes.yaml"]
@@ -21,11 +22,20 @@ ON_TWO = ["-m", "accelerate.commands.launch", "--config_file", "configs/accelera
 def run_file(folder: Path, model: Path, name: str, **trl: Any) -> Path:
     """A run of a few seconds in a directory of its own, called ``name``."""
     stopping = {"advantage": "tests.scripts.strategies:stopping"}
-    return write_run(folder, model, name, algorithm=stopping, trl=trl)
+    return write_run(folder, model, name, algorithm=stopping, trl=trl, logging={"report_to": ["wandb"]})
 
 
 def untimed(run: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in entry.items() if not CLOCK.search(key)} for entry in metrics(run)]
+
+
+def at_wandb(run: Path) -> list[tuple[int, str, Any]]:
+    """Step, name and value of all that W&B's files hold, of all parts of a run, but for times and the table's files."""
+    rows = [row for part in wandb_parts(run) for row in map(row_of, part) if row]
+    found = [(row["train/global_step"], name, value) for row in rows for name, value in row.items()]
+    return sorted(
+        each for each in found if not re.search(f"^_|^rollouts/|^prof|epoch|global_|{CLOCK.pattern}", each[1])
+    )
 
 
 def assert_same_state(one: Path, two: Path) -> None:
@@ -63,25 +73,24 @@ def tensors(state: Any) -> list[torch.Tensor]:
     return [tensor for each in inside for tensor in tensors(each)]
 
 
-@pytest.mark.parametrize(
-    ("by", "status"),
-    [
-        pytest.param("SIGTERM", 130, marks=pytest.mark.slow),
-        pytest.param("SIGKILL", -signal.SIGKILL, marks=pytest.mark.slow),
-    ],
-)
-def test_metrics_of_an_interrupted_run_equal_those_of_one_without(tiny_model: Path, tmp_path: Path, by, status):
-    """Every third step is logged and every fourth saved: the run goes on between two lines of its metrics."""
+@pytest.mark.slow
+@pytest.mark.parametrize(("by", "at", "status"), [("SIGTERM", "4", 130), ("SIGKILL", "6", -signal.SIGKILL)])
+def test_metrics_of_an_interrupted_run_equal_those_of_one_without(tiny_model: Path, tmp_path: Path, by, at, status):
+    """Every third step is logged and every fourth saved: it goes on between two lines, or trains steps again."""
     timing = {"max_steps": 8, "logging_steps": 3, "save_steps": 4, "save_total_limit": 1}
     overrides = ["algorithm.sequences_per_update=16", "algorithm.update_schedule=lopti", "evaluation.every_steps=2"]
-    whole = run_file(tmp_path, tiny_model, "whole", **timing)
-    assert main([str(whole), *overrides]) == 0
-    cut = run_file(tmp_path, tiny_model, "cut", **timing)
-    interruption = {"STOPPING_ESTIMATOR_AT": "4", "STOPPING_ESTIMATOR_BY": by}
+    whole, cut = (run_file(tmp_path, tiny_model, name, **timing) for name in ("whole", "cut"))
+    interruption = {"STOPPING_ESTIMATOR_AT": at, "STOPPING_ESTIMATOR_BY": by}
     stopped = launch("-m", "evenkeel", "train", str(cut), *overrides, "--resume", "auto", **interruption)
     assert stopped.returncode == status, stopped.stderr[-3000:]
+    assert main([str(whole), *overrides]) == 0
     assert main([str(cut), *overrides, "--resume", "auto"]) == 0
     assert untimed(tmp_path / "cut") == untimed(tmp_path / "whole")
+    assert len(wandb_parts(tmp_path / "cut")) == 2
+    assert at_wandb(tmp_path / "cut") == at_wandb(tmp_path / "whole")
+    rows, kept = (wandb_table(tmp_path / name) for name in ("whole", "cut"))
+    assert kept == [row for row in rows if row in kept]  # W&B loses the end of a killed run's file
+    assert (len(rows), len(kept)) in ((32, 32), (32, 16 if by == "SIGKILL" else 32))
     assert_same_state(tmp_path / "cut" / "checkpoint-8", tmp_path / "whole" / "checkpoint-8")
     assert_same_rollouts(tmp_path / "cut", tmp_path / "whole", batches=4)
     assert [path.name for path in (tmp_path / "cut").glob("*checkpoint-*")] == ["checkpoint-8"]
@@ -99,6 +108,7 @@ def test_two_processes_go_on_bit_for_bit(tiny_model: Path, tmp_path: Path):
             assert result.returncode == 0, result.stderr[-3000:]
     assert "resumed from checkpoint-2" in result.stdout
     assert_same_rollouts(tmp_path / "cut", tmp_path / "whole", batches=4, ranks=2)
+    assert [len(wandb_parts(tmp_path / name)) for name in ("whole", "cut")] == [1, 2]  # rank 0 alone
     together = [row for table in RecordedRollouts(tmp_path / "cut").batches() for row in table.to_pylist()]
     assert [row["row"] for row in together] == [*range(16)] * 4
     for start in range(0, 64, 4):

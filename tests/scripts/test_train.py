@@ -18,6 +18,8 @@ from transformers import AutoModelForCausalLM
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run import training
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts
+from evenkeel.trainer.run.record.wandb_file import records, row_of
 from tests.paths import ROOT
 
 SETTINGS: dict[str, Any] = {
@@ -76,8 +78,25 @@ def metrics(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
+def wandb_parts(folder: Path) -> list[list[Any]]:
+    """W&B's records of each part of a run."""
+    return [[*records(file.read_bytes(), [])] for file in sorted(folder.glob("wandb/offline-run-*/*.wandb"))]
+
+
+def wandb_table(folder: Path) -> list[dict[str, Any]]:
+    """The rows of W&B's table of completions."""
+    paths = [row.get("rollouts/path") for part in wandb_parts(folder) for row in map(row_of, part)]
+    files = [next(folder.glob(f"wandb/offline-run-*/files/{path}")) for path in paths if path]
+    increments = [json.loads(file.read_text()) for file in files]
+    return [dict(zip(each["columns"], row, strict=True)) for each in increments for row in each["data"]]
+
+
 def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path, tiny_model: Path, tmp_path: Path):
-    result = launch("-m", "evenkeel", "train", str(run_file), "logging.report_to=[wandb, tensorboard]", "seed=3")
+    said = {"WANDB_NAME": "named", "WANDB_RUN_GROUP": "group", "WANDB_TAGS": "a,b", "WANDB_PROJECT": "project"}
+    said |= {"WANDB_DIR": str(tmp_path), "WANDB_MODE": ""}
+    result = launch(
+        "-m", "evenkeel", "train", str(run_file), "logging.report_to=[wandb, tensorboard]", "seed=3", **said
+    )
     assert result.returncode == 0, result.stderr[-3000:]
     run = tmp_path / "run"
     summary = json.loads((run / "summary.json").read_text())
@@ -92,12 +111,7 @@ def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path
     assert sum(trained[0][f"grad_share/q{quarter}"] for quarter in (1, 2, 3, 4)) == pytest.approx(1)
     assert (run / "reward_curve.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((run / "manifest.json").read_text())["packages"]["trl"].startswith("1.16")
-    (recorded,) = (run / "wandb").glob("offline-run-*/*.wandb")
-    sent = recorded.read_bytes()
-    assert b"prompts_per_rollout" in sent  # the resolved configuration
-    assert b"RLVRTrainer._prepare_inputs" in sent  # TRL names what it times by the class
-    assert b"GuardedTrainer" not in sent
-    assert recorded.parent.name.endswith((run / "wandb_run_id.txt").read_text().strip())
+    assert_wandb_has(run, tmp_path, summary)
     assert "wandb:" not in result.stderr  # the last lines are ours, and W&B's offline ones say nothing that they do not
     to_type = [line.split("#")[0].split()[1:] for line in result.stdout.splitlines() if line.startswith("  evenkeel ")]
     assert [name for name, *_ in to_type] == ["rollouts", "export", "report"]
@@ -112,6 +126,34 @@ def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path
     policy, start = (AutoModelForCausalLM.from_pretrained(path) for path in (checkpoint, tiny_model))
     pairs = zip(policy.parameters(), start.parameters(), strict=True)
     assert max((a - b).abs().max().item() for a, b in pairs) > 1e-3
+
+
+def assert_wandb_has(run: Path, folder: Path, summary: dict[str, Any]) -> None:
+    """W&B's files in ``folder`` hold the run: its names, settings, completions, accuracy and report."""
+    (part,) = wandb_parts(folder)
+    (begun,) = (record.run for record in part if record.HasField("run"))
+    names = [begun.display_name, begun.run_group, begun.project, *begun.tags, begun.job_type, f"{begun.run_id}\n"]
+    assert names == ["named", "group", "project", "a", "b", "train", (run / "wandb_run_id.txt").read_text()]
+    items = [[item for record in part for item in getattr(record, kind).update] for kind in ("config", "summary")]
+    config, last = ({item.key: json.loads(item.value_json) for item in each} for each in items)
+    assert (config["variant"], config["seed"], config["branch_of"]) == ("run", 3, None)
+    assert config["evenkeel"]["algorithm"]["prompts_per_rollout"] == 4
+    (defined,) = (record.metric for record in part if record.metric.name == "eval/verifier/accuracy")
+    assert (defined.step_metric, defined.summary.min, defined.summary.max) == ("train/global_step", True, True)
+    logged = [*map(row_of, part)]
+    assert any("profiling/Time taken: RLVRTrainer._prepare_inputs" in row for row in logged)  # by the class's name
+    assert [row["train/global_step"] for row in logged if "train/reward" in row] == [1, 2, 3, 4]
+    rows = [row for batch in RecordedRollouts(run).batches() for row in batch.to_pylist()]
+    columns = ["prompt", "completion", "rewards/share_of_digits", "share_of_digits/reason", "advantage"]
+    assert wandb_table(folder) == [{"step": row["step"] + 1} | {key: row[key] for key in columns} for row in rows]
+    before, after = summary["accuracy_before"], summary["accuracy_after"]
+    accuracy = [last[f"held_out/accuracy_{name}"] for name in ("before", "after", "gain", "best")]
+    assert accuracy == [before, after, after - before, max(before, after)]
+    sent = [each for record in part if record.artifact.type == "report" for each in record.artifact.manifest.contents]
+    assert [each.path for each in sent if folder in Path(each.local_path).parents] == [
+        "report.html",
+        "reward_curve.png",
+    ]
 
 
 def test_a_run_repeated_from_its_directory_gives_the_same_numbers(run_file: Path, tmp_path: Path, capsys):

@@ -59,9 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     arguments.overrides,
                     resume=arguments.resume,
                     accept_changes=arguments.accept_changes,
-                    log_callback=_doctor,
+                    **_OF_THE_LAB,
                 )
-            return train(file, [], repeated=arguments.rerun, log_callback=_doctor)
+            return train(file, [], repeated=arguments.rerun, **_OF_THE_LAB)
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED
@@ -87,6 +87,15 @@ def _doctor(say: Callable[[str], None]) -> Any:
     from evenkeel.trainer.lab.doctor.callback import Doctor  # imports transformers
 
     return Doctor(say)
+
+
+def _report_page(run: Path) -> Path:
+    from evenkeel.trainer.lab.reports.page import write_report
+
+    return write_report(run)[1]
+
+
+_OF_THE_LAB: Any = {"log_callback": _doctor, "report_page": _report_page}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -33,7 +33,6 @@ from evenkeel.trainer.run.record.manifest import (
     write_manifest,
 )
 from evenkeel.trainer.run.record.placement import place
-from evenkeel.trainer.run.summary import report
 from evenkeel.trainer.run.wandb_end import finish_wandb
 
 
@@ -45,6 +44,7 @@ def train(
     accept_changes: bool = False,
     repeated: Path | None = None,
     log_callback: Callable[[Callable[[str], None]], Any] | None = None,
+    report_page: Callable[[Path], Path] | None = None,
 ) -> int:
     """Check, evaluate, train, evaluate, summarize.
 
@@ -53,6 +53,7 @@ def train(
         accept_changes: resume although rows, model or the user's own code have changed.
         repeated: the directory of the run to repeat.
         log_callback: takes a function that prints a line; returns a callback that reads the log as it grows.
+        report_page: takes a finished run's directory and writes its report; returns the page, which W&B gets.
 
     Returns:
         The exit status: 0 trained to the end, 130 stopped on request with a checkpoint.
@@ -119,17 +120,18 @@ def train(
         if is_main and begins:
             shutil.rmtree(run)  # this start has made it
         raise
-    if placement.is_trained and checkpoint is not None:  # stopped before its summary was written
-        from transformers import TrainerState
-
-        trainer.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
-        if trainer.accelerator.is_main_process:
-            report(trainer, config, run)
-        return 0
-    from evenkeel.trainer.run.training import run_trainer  # imports transformers
+    from evenkeel.trainer.run import training  # imports transformers
 
     try:
+        if placement.is_trained and checkpoint is not None:  # stopped before its summary was written
+            from transformers import TrainerState
+
+            trainer.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
+            if trainer.accelerator.is_main_process:
+                training.end_of_run(trainer, config, run, training.run_on_wandb(trainer, config, run), report_page)
+            return 0
+        given: dict[str, Any] = {"log_callback": log_callback, "report_page": report_page}
         command = shlex.join([config_path, *overrides])
-        return run_trainer(trainer, config, run, checkpoint, command, begins=begins, log_callback=log_callback)
+        return training.run_trainer(trainer, config, run, checkpoint, command, begins=begins, **given)
     finally:
         finish_wandb()

@@ -100,7 +100,7 @@ def prepare_logging(config: RunConfig) -> None:
     import transformers.integrations.integration_utils  # noqa: F401  before the mode is set: it prints a line of it
 
     os.environ["WANDB_MODE"] = os.environ.get("WANDB_MODE") or "offline"
-    given = {"WANDB_RUN_GROUP": config.name, "WANDB_QUIET": "true"}
+    given = {"WANDB_RUN_GROUP": config.name, "WANDB_JOB_TYPE": "train", "WANDB_QUIET": "true"}
     given |= {"WANDB_INIT_TIMEOUT": "15", "WANDB_FINISH_TIMEOUT": "60"}  # its defaults: 90 s, and no limit
     for variable, text in given.items():
         os.environ.setdefault(variable, text)

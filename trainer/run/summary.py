@@ -50,14 +50,15 @@ def draw_reward_curve(run: Path, accuracy: str) -> None:
     pyplot.close(figure)
 
 
-def report(trainer: Any, config: RunConfig, run: Path) -> None:
-    """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal."""
+def report(trainer: Any, config: RunConfig, run: Path) -> dict[str, Any]:
+    """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal; the summary."""
     record = RunRecord(run)
     parts, seconds = len(record.parts), record.seconds
     before, after = (record.metric_at(step, f"eval_{ACCURACY}") for step in (0, trainer.state.global_step))
     count = sum(len(rows) for rows in (trainer.eval_dataset or {}).values())
     draw_reward_curve(run, ACCURACY)
-    write_summary(run, _summary(trainer, config, before, after, count, seconds) | {"parts": parts})
+    summary = _summary(trainer, config, before, after, count, seconds) | {"parts": parts}
+    write_summary(run, summary)
     took = f" in {seconds:.0f} s" + (f", {parts} parts together" if parts > 1 else "")
     print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps{took}")
     for label, value in (("before", before), ("after", after)):
@@ -68,6 +69,7 @@ def report(trainer: Any, config: RunConfig, run: Path) -> None:
     to = shlex.quote(f"exported/{config.name}")
     for command in (f"rollouts {where}", f"export {where} --to {to}", f"report {where}"):
         print(f"  evenkeel {command}", flush=True)
+    return summary
 
 
 def _summary(

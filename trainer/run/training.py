@@ -1,20 +1,23 @@
 """The training of a run, with its callbacks."""
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.callbacks.checkpoints import CheckpointManifest
 from evenkeel.trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
 from evenkeel.trainer.run.callbacks.progress import Progress, Samples, samples
-from evenkeel.trainer.run.callbacks.records import MetricsFile, Rollouts, WandbRunConfig
+from evenkeel.trainer.run.callbacks.records import MetricsFile, Rollouts
 from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
+from evenkeel.trainer.run.callbacks.weights_and_biases import RunOnWandb
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.processes import STOPPED, print_line
-from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS
+from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS, REWARD_CURVE
 from evenkeel.trainer.run.record.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 from evenkeel.trainer.run.summary import ACCURACY, report
@@ -29,6 +32,7 @@ def run_trainer(
     *,
     begins: bool,
     log_callback: Callable[[Callable[[str], None]], Any] | None = None,
+    report_page: Callable[[Path], Path] | None = None,
 ) -> int:
     """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`.
 
@@ -38,7 +42,7 @@ def run_trainer(
     stop = StopAtRolloutBoundary(
         optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes), trainer.parts.ranks.any
     )
-    _watch(trainer, config, run, stop, log_callback)
+    on_wandb = _watch(trainer, config, run, stop, log_callback)
     if is_main:
         words = [f"Run directory: {run}"]
         if checkpoint is not None:
@@ -54,8 +58,26 @@ def run_trainer(
             print(f"  evenkeel train {resume_command} --resume {run}", flush=True)
         return STOPPED
     if is_main:
-        report(trainer, config, run)
+        end_of_run(trainer, config, run, on_wandb, report_page)
     return 0
+
+
+def run_on_wandb(trainer: Any, config: RunConfig, run: Path) -> RunOnWandb | None:
+    """What logs the run to W&B, in place of transformers' callback; ``None`` where nothing does, or another rank."""
+    logs = "wandb" in config.logging.report_to and os.environ["WANDB_MODE"] != "disabled"
+    return RunOnWandb(trainer, config, run) if logs and trainer.accelerator.is_main_process else None
+
+
+def end_of_run(trainer: Any, config: RunConfig, run: Path, on_wandb: RunOnWandb | None, report_page: Any) -> None:
+    """Write the summary and the curve, and give both to W&B with the page that ``report_page(run)`` writes."""
+    summary, files = report(trainer, config, run), [run / REWARD_CURVE]
+    if on_wandb is None:
+        return
+    try:
+        files += [report_page(run)] if report_page else []
+    except Refusal as refusal:
+        print(f"W&B gets no report: {refusal}", flush=True)
+    on_wandb.end(summary, files)
 
 
 def _watch(
@@ -64,8 +86,8 @@ def _watch(
     run: Path,
     stop: StopAtRolloutBoundary,
     log_callback: Callable[[Callable[[str], None]], Any] | None,
-) -> None:
-    """Add the callbacks of a run to its trainer."""
+) -> RunOnWandb | None:
+    """Add the callbacks of a run to its trainer; the one for W&B."""
     if (minutes := config.stopping.stall_minutes) is not None:
         trainer.add_callback(StallWatchdog(run / "stalls", 60 * minutes))
     trainer.add_callback(MetricsFile(run / METRICS))
@@ -81,8 +103,9 @@ def _watch(
     trainer.add_callback(EvaluationFiles(run / EVALUATIONS, lambda: trainer.parts.held_out.newest))
     if config.evaluation.keep_best is not None:
         trainer.add_callback(KeepBest())
-    if "wandb" in config.logging.report_to:
-        trainer.add_callback(WandbRunConfig(config.model_dump()))
+    if (on_wandb := run_on_wandb(trainer, config, run)) is not None:
+        trainer.add_callback(on_wandb)  # after `Rollouts`, whose rows it takes
     # Last, after all callbacks that write into a checkpoint; it deletes old ones too, when the new one is whole.
     total_limit, trainer.args.save_total_limit = trainer.args.save_total_limit, None
     trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))
+    return on_wandb

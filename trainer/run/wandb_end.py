@@ -11,11 +11,13 @@ def finish_wandb() -> None:
 
     All that was logged is in the run's folder before it is uploaded, so that nothing is lost.
     """
-    run = getattr(sys.modules.get("wandb"), "run", None)
-    if run is None:
+    wandb = sys.modules.get("wandb")
+    run = getattr(wandb, "run", None)
+    if wandb is None or run is None:
         return
     HEARTBEAT.enter("Uploading to W&B")
     run.finish()
+    wandb.teardown()  # another run in this process has variables of its own
     if run.offline:
         folder = Path(run.dir).parents[1]
         print(f"W&B was offline. To send the run: wandb sync {folder}/offline-run-*-{run.id}", flush=True)

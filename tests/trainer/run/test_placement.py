@@ -32,7 +32,7 @@ RECORD = {"world_size": 1, "data_fingerprints": {}, "model_files": {}, "own_code
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
     monkeypatch.setenv("WANDB_DIR", "")
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", "")
-    for name in ("WANDB_RUN_ID", "WANDB_RESUME"):
+    for name in ("WANDB_RUN_ID", "WANDB_RESUME", "WANDB_DATA_DIR"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     (tmp_path / "run.yaml").write_text(RUN + f"output_dir: {tmp_path / 'run'}\n")
@@ -149,19 +149,15 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(co
 def test_a_run_that_goes_on_stays_one_run_at_wandb_and_another_run_is_another(config):
     logging = config.logging.model_copy(update={"report_to": ["wandb"]})
     reporting = config.model_copy(update={"logging": logging})
-    first = placed(reporting, None)
-    saved(first.run, 2)
-    reporting.save_resolved(first.run / "config.yaml")
-    (first.run / "manifest.json").write_text(json.dumps(RECORD))
+    run = begun(reporting, 1, 2)
+    placed(reporting, str(run)).lock = None
     id_of_first = os.environ["WANDB_RUN_ID"]
-    assert (first.run / "wandb_run_id.txt").read_text().strip() == id_of_first
-    assert os.environ["WANDB_RESUME"] == "allow"
-    first.lock = None
-    other = placed(reporting, None)  # in the same process
+    assert (run / "wandb_run_id.txt").read_text().strip() == id_of_first
+    assert (os.environ["WANDB_RESUME"], os.environ["WANDB_DIR"]) == ("allow", str(run))
+    assert str(placed(reporting, None).run) == os.environ["WANDB_DIR"] != str(run)  # in the same process
     assert os.environ["WANDB_RUN_ID"] != id_of_first
-    assert placed(reporting, str(first.run)).checkpoint == first.run / "checkpoint-2"
+    assert placed(reporting, str(run)).checkpoint == run / "checkpoint-2"
     assert os.environ["WANDB_RUN_ID"] == id_of_first
-    assert other.run != first.run
 
 
 def test_what_may_differ_from_a_run_without_a_stop_is_said_as_it_goes_on(config, tmp_path):

@@ -54,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "run.yaml").write_text(RUN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in ("WANDB_DIR", "TENSORBOARD_LOGGING_DIR"):  # what a placed run leaves there is no other test's
+    for name in ("WANDB_DIR", "WANDB_DATA_DIR", "TENSORBOARD_LOGGING_DIR"):  # of a placed run: no other test's
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     for module in ("own_parts.judge", "own_parts.rows", "own_weight"):

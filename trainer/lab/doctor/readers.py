@@ -5,16 +5,15 @@ An unreadable file raises `Refusal`; unreadable parts are listed in `Record.dama
 
 import json
 import re
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.doctor.log import HELD_OUT, NAMES, number
 from evenkeel.trainer.run.record.files import bytes_of
+from evenkeel.trainer.run.record.wandb_file import records, row_of
 
 _KNOWN = {key for keys in NAMES.values() for key in keys}
 _LOOKED_FOR = (
@@ -125,34 +124,11 @@ def _json(text: bytes) -> Any:
 
 
 def _wandb(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
-    """The history of W&B's file: the lines of one optimizer step put together.
-
-    The format is LevelDB's log: 7 bytes, then blocks of 32,768 with pieces of records. A piece has a checksum, its
-    length and its kind: a whole record (1), the first (2), a middle (3) or the last (4) piece of one.
-    """
-    from wandb.proto.wandb_internal_pb2 import Record as WandbRecord
-
+    """The history of W&B's file: the lines of one optimizer step put together."""
     if not content.startswith(b":W&B"):
         raise Refusal(f"{file} does not begin as a file of W&B does.")
-    position, record, joined = 7, b"", dict[str, Any]()
-    while position < len(content):
-        left = 32768 - position % 32768
-        if left < 7:
-            position += left
-            continue
-        head, start = content[position : position + 7], position + 7
-        checksum, length, kind = struct.unpack("<IHB", head.ljust(7, b"\0"))
-        piece = content[start : start + length]
-        if crc32(piece, crc32(bytes([kind]))) != checksum:
-            damaged.append(f"from byte {position:,} on it is cut off or damaged")
-            break
-        position = start + length
-        record = piece if kind in (1, 2) else record + piece
-        if kind in (2, 3):
-            continue
-        row = {
-            item.key or "/".join(item.nested_key): _item(item) for item in WandbRecord.FromString(record).history.item
-        }
+    joined = dict[str, Any]()
+    for row in map(row_of, records(content, damaged)):
         if joined and row.get("train/global_step", -1) == joined.get("train/global_step"):
             joined |= row
         elif row:
@@ -161,11 +137,3 @@ def _wandb(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[s
             joined = row
     if joined:
         yield joined
-
-
-def _item(item: Any) -> Any:
-    """The value of a `HistoryItem`: JSON in older versions of wandb, a field of its type in newer ones."""
-    for field, value in item.ListFields():
-        if field.name not in ("key", "nested_key"):
-            return _json(value.encode()) if field.name in ("json", "value_json") else value
-    return None

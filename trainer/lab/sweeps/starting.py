@@ -1,5 +1,6 @@
 """The next attempt at a cell: from its newest checkpoint where there is one, else from the beginning."""
 
+import os
 import re
 import signal
 import socket
@@ -116,9 +117,11 @@ def _explicit_settings(plan: Plan) -> dict[str, Any]:
 
 
 def _environment(sweep: Sweep, plan: Plan) -> dict[str, str]:
-    """The variables of a cell's processes, by which W&B groups the cells."""
+    """The variables of a cell's processes, by which W&B groups the cells; each is a run with a name of its own."""
+    tags = [os.environ.get("WANDB_TAGS", ""), sweep.name[:64], plan.cell.variant.replace(",", " ")[:64]]
     return {
-        "WANDB_RUN_GROUP": sweep.name,
-        "WANDB_TAGS": ",".join([sweep.name, plan.cell.variant.replace(",", " ")]),
+        "WANDB_RUN_GROUP": os.environ.get("WANDB_RUN_GROUP") or sweep.name,
+        "WANDB_TAGS": ",".join(filter(None, tags)),
+        **dict.fromkeys(("WANDB_NAME", "WANDB_RUN_ID"), ""),
         **sweep.environment,
     }

@@ -1,4 +1,4 @@
-"""What a run writes as it goes: every logged metric, its rollouts, and its settings on W&B."""
+"""What a run writes as it goes: every logged metric and its rollouts."""
 
 import json
 import re
@@ -65,16 +65,3 @@ class Rollouts(TrainerCallback):
         begin_rollouts(self.folder, max(parts.checkpoint.counts[ROLLOUT_BATCHES], parts.lag.first_unwritten), rank)
         parts.recorder.rows_per_batch = None if self.per_batch == "all" else self.per_batch
         parts.recorder.sink = lambda number, columns: write_rollouts(rollout_file(self.folder, number, rank), columns)
-
-
-class WandbRunConfig(TrainerCallback):
-    """Sends the resolved configuration to the W&B run that transformers has opened, in addition to TRL's arguments."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        self.config = config
-
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        import wandb
-
-        if wandb.run is not None:  # on the main process
-            wandb.run.config.update({"evenkeel": self.config}, allow_val_change=True)

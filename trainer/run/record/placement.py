@@ -21,7 +21,8 @@ AUTO = "auto"
 """``--resume auto``: start, or resume where there is a checkpoint."""
 NEWEST = ""
 """``--resume`` alone: resume the newest run of the configuration."""
-_GIVEN_ID = os.environ.get("WANDB_RUN_ID")
+_SET: dict[str, str] = {}
+"""Variables as `place` has set them for an earlier run; other values are the user's."""
 
 
 @dataclass
@@ -84,14 +85,21 @@ def place(
     args.eval_on_start = args.eval_on_start and decision.checkpoint is None  # it was evaluated when it began
     args.output_dir = str(decision.run)
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(decision.run / "tensorboard")
-    os.environ["WANDB_DIR"] = str(decision.run)
+    _default("WANDB_DIR", str(decision.run))
+    _default("WANDB_DATA_DIR", str(Path(os.environ["WANDB_DIR"], "wandb")))  # artifacts, until they are sent
     if args.process_index == 0 and "wandb" in config.logging.report_to:
         file = decision.run / WANDB_RUN_ID  # one W&B run for all parts of a run
         if not file.is_file():
-            file.write_text(f"{_GIVEN_ID or secrets.token_hex(4)}\n")
-        os.environ["WANDB_RUN_ID"] = file.read_text().strip()
+            _default("WANDB_RUN_ID", secrets.token_hex(4))
+            file.write_text(f"{os.environ['WANDB_RUN_ID']}\n")
+        os.environ["WANDB_RUN_ID"] = _SET["WANDB_RUN_ID"] = file.read_text().strip()
         os.environ.setdefault("WANDB_RESUME", "allow")
     return decision
+
+
+def _default(name: str, value: str) -> None:
+    if os.environ.get(name, "") in ("", _SET.get(name)):
+        os.environ[name] = _SET[name] = value
 
 
 def _chosen(

@@ -19,12 +19,11 @@ def test_the_words_are_those_of_transformers():
 def test_a_tracker_keeps_from_the_network_unless_it_is_told_otherwise(
     mode: str | None, tmp_path, monkeypatch: pytest.MonkeyPatch
 ):
-    tracking = ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_EXPERIMENT_NAME", "SWANLAB_PROJECT", "SWANLAB_MODE")
-    for variable in (*tracking, "WANDB_MODE", "WANDB_RUN_GROUP", "TOKENIZERS_PARALLELISM"):
+    names = ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_EXPERIMENT_NAME", "SWANLAB_MODE", "SWANLAB_PROJECT")
+    for variable in (*names, "WANDB_MODE", "WANDB_RUN_GROUP", "TOKENIZERS_PARALLELISM"):
         monkeypatch.setenv(variable, "")  # so that what the run sets is taken back
         monkeypatch.delenv(variable)
     if mode is not None:
         monkeypatch.setenv("SWANLAB_MODE", mode)
     prepare_logging(load(tmp_path, "logging: {report_to: [mlflow, swanlab]}\n"))
-    names = ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_EXPERIMENT_NAME", "SWANLAB_MODE", "SWANLAB_PROJECT")
     assert [os.environ[name] for name in names] == ["true", "evenkeel", mode or "offline", "evenkeel"]
