@@ -20,7 +20,12 @@ STRATEGIES = strategy_pages()
 STRATEGY_TABLE = "trainer/algorithms/README.md"
 FOLDERS = ("configs", "docs", "examples", "rewards", "scripts", "tests", "trainer")
 PAGES = sorted([*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))])
-ASSETS = sorted(path for kind in ("*.svg", "*.certificate.json") for path in (ROOT / "configs").rglob(kind))
+ASSETS = sorted(
+    path
+    for kind in ("*.svg", "*.png", "*.certificate.json", "*.ipynb")
+    for folder in ("configs", "examples")
+    for path in (ROOT / folder).rglob(kind)
+)
 LANGUAGES = {".py": "python", ".yaml": "yaml"}
 TO_SOURCE = re.compile(rf"\]\(([^)\s:#]+({'|'.join(map(re.escape, LANGUAGES))}))\)")
 LIMITS = (  # page, heading, what it is about: beside the README's limits, which stand on the page itself

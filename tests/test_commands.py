@@ -171,6 +171,21 @@ def test_it_does_what_the_page_says(command: str, folder: Path, environment: dic
     return None
 
 
+@pytest.mark.slow
+def test_the_notebook_trains(environment: dict[str, str], tmp_path: Path):
+    """Its cells as one program, in a checkout that it installs: a line of a shell begins with ! or %."""
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(tmp_path / "checkout")], check=True)
+    cells = json.loads((ROOT / "examples" / "quickstart.ipynb").read_text())["cells"]
+    program = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    line = r"import os\nassert os.system('\1') in (0, 256)"  # status 1 is the doctor's: findings
+    program = re.sub(r"^!(.+)$", line, re.sub("^%", "!python -m ", program, flags=re.M), flags=re.M)
+    (tmp_path / "checkout" / "examples" / "notebook.py").write_text(program)
+    variables = {**environment, "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1", "MPLBACKEND": "agg"}
+    said = ran("python notebook.py", tmp_path / "checkout" / "examples", variables, {0})
+    before, after = map(float, re.findall(r"held-out accuracy (\S+) → (\S+)", said)[0])
+    assert after > before + 0.2
+
+
 def of_gpus(command: str, folder: Path, environment: dict[str, str]) -> None:
     """Everything of the run is right but what needs the hub or a package that is not here."""
     given, processes = parsed(command.split()[2:])

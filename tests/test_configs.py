@@ -95,6 +95,9 @@ def test_header_has_command_hardware_and_expectation(path: Path):
     assert path in [run_of(*shlex.split(command, comments=True)) for command in commands]
     assert "Hardware" in header
     assert "Expected" in header
+    if "run.schema.json" in header and path.parent.name != "evaluation":
+        (curve,) = re.findall(r"^# Curve: (.+)\.$", header, flags=re.MULTILINE)
+        assert curve == "none" or (ROOT / curve).is_file()
 
 
 @pytest.mark.parametrize("path", sorted((CONFIGS / "evaluation").glob("*.yaml")), ids=lambda path: path.stem)

@@ -15,23 +15,8 @@ from evenkeel.trainer.command import configs
 from evenkeel.trainer.run.config import load_config
 from tests.paths import ROOT
 
-STABLE = [
-    "CONFIGS",
-    "Engine",
-    "Evaluation",
-    "GENERATORS",
-    "Guards",
-    "RLVRTrainer",
-    "RewardFunction",
-    "Speed",
-    "Verdict",
-    "Verifier",
-    "__version__",
-    "build_verifier",
-    "reward_functions",
-    "strategies",
-    "traits",
-]
+STABLE = ["CONFIGS", "Engine", "Evaluation", "GENERATORS", "Guards", "RLVRTrainer", "RewardFunction", "Speed"]
+STABLE += ["Verdict", "Verifier", "__version__", "build_verifier", "reward_functions", "strategies", "traits"]
 """A name leaves this list only with a new major version."""
 
 
@@ -44,12 +29,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def ended(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
 def ran(folder: Path, *command: str, python: str = sys.executable) -> str:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}  # of which transformers prints a line
-    ended = subprocess.run([python, *command], cwd=folder, env=environment, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    return ended.stdout
+    done = ended(folder, python, *command, HF_HUB_OFFLINE="1", WANDB_MODE="offline")  # transformers prints a line of it
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 def test_what_is_exported_is_what_is_promised():
@@ -79,10 +67,9 @@ def test_a_shipped_file_is_copied_with_its_base(folder: Path, monkeypatch: pytes
 
 def refused(folder: Path, *command: str, **variables: str) -> str:
     """The last line of what is said."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
-    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert ended.returncode == 1
-    return ended.stderr.splitlines()[-1]
+    done = ended(folder, *command, **variables)
+    assert done.returncode == 1
+    return done.stderr.splitlines()[-1]
 
 
 @pytest.mark.slow
@@ -118,19 +105,24 @@ def test_the_example_of_a_verifier_judges_beside_a_users_own_files(folder: Path)
     assert ran(folder, "own_verifier.py") == ("{'It is 12.': 1.0, 'First 12, then 13.': 0.0, 'I do not know.': 0.0}\n")
 
 
+PLAIN_SCRIPT = (ROOT / "examples" / "plain_trl_script.py").read_text()
+FIRST_BLOCK = (ROOT / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
+
+
 @pytest.mark.slow
-def test_the_plain_script_of_trl_trains(folder: Path, tiny_model: Path):
+@pytest.mark.parametrize("text", [PLAIN_SCRIPT, FIRST_BLOCK], ids=["example", "readme"])
+def test_the_plain_script_of_trl_trains(text: str, folder: Path, tiny_model: Path):
     """With the tiny model and rows of its own in place of the hub's."""
-    text = (ROOT / "examples" / "plain_trl_script.py").read_text()
     rows = "Dataset.from_list([{'prompt': [{'role': 'user', 'content': 'a b'}], 'solution': '1'}] * 8)"
-    text = text.replace("from datasets import load_dataset", "from datasets import Dataset\nfrom trl import GRPOConfig")
-    text = text.replace('load_dataset("trl-lib/DeepMath-103K", split="train")', rows)
-    text = text.replace('"Qwen/Qwen2.5-0.5B-Instruct"', repr(str(tiny_model)))
     arguments = "use_cpu=True, bf16=False, max_steps=1, max_completion_length=8, report_to='none', save_strategy='no'"
-    text = text.replace(
-        "    train_dataset=dataset,", f"    train_dataset=dataset,\n    args=GRPOConfig('out', {arguments}),"
-    )
+    for there, here in {
+        "from datasets import load_dataset": "from datasets import Dataset\nfrom trl import GRPOConfig",
+        'load_dataset("trl-lib/DeepMath-103K", split="train")': rows,
+        '"Qwen/Qwen2.5-0.5B-Instruct"': repr(str(tiny_model)),
+        "train_dataset=": f"args=GRPOConfig('out', {arguments}), train_dataset=",
+    }.items():
+        assert there in text
+        text = text.replace(there, here)
     (folder / "script.py").write_text(text)
     ran(folder, "script.py")
-    changed = [line for line in (ROOT / "examples" / "plain_trl_script.py").read_text().splitlines() if "# " in line]
-    assert len(changed) == 3
+    assert len([line for line in PLAIN_SCRIPT.splitlines() if "# " in line]) == 3, "lines that differ from TRL's"

@@ -3,9 +3,12 @@
 import re
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from evenkeel.rewards import RewardFunction, Verdict, build_verifier
 from evenkeel.rewards.user_verifiers import UserVerifier, bounded, trial_problem
@@ -13,16 +16,17 @@ from evenkeel.trainer.algorithms.registry import KINDS, built_in
 from tests.paths import ROOT
 from tests.test_configs import run_of
 from tests.test_links import PAGES
-from tests.trainer.training import moved, ours
+from tests.trainer.training import max_difference, moved, ours
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
 def test_the_three_examples_train_together(tiny_model, tmp_path: Path, monkeypatch):
-    assert len(BLOCKS) == 3
+    parts = BLOCKS[1:]  # tests/test_package.py runs the first
+    assert len(parts) == 3
     assert all(len([line for line in block.splitlines() if line.strip()]) <= 10 for block in BLOCKS)
-    (tmp_path / "my_parts.py").write_text("\n\n".join(BLOCKS))
+    (tmp_path / "my_parts.py").write_text("\n\n".join(parts))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "my_parts", raising=False)  # that of another page
 
@@ -51,6 +55,15 @@ def test_the_example_of_a_verifier_passes_the_trial_of_a_run(monkeypatch):
     assert trial_problem(verifier, ["12", "7"]) == ""
 
 
+def test_a_step_by_hand_is_the_trainers(tmp_path: Path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    step = import_module("one_step")
+    torch.manual_seed(0)
+    model, *batch = step.by_hand()
+    by_hand, by_trainer = (SimpleNamespace(model=each) for each in (model, step.by_trainer(*batch, str(tmp_path))))
+    assert moved(by_hand, step.POLICY) > 1e-3 > 1e-6 > max_difference(by_hand, by_trainer)
+
+
 def commands_of(page: Path) -> list[list[str]]:
     """The words of every ``evenkeel …`` line in the shell blocks of a page, without what is piped or redirected."""
     blocks = re.sub(r" \\\n\s*", " ", "\n".join(re.findall(r"```bash\n(.*?)```", page.read_text(), flags=re.DOTALL)))
@@ -73,5 +86,6 @@ def test_every_command_in_a_shell_block_is_one(page: Path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_table_of_strategies_names_every_built_in_one(kind):
-    assert f"| **{kind}** | {' '.join(f'`{name}`' for name in sorted(built_in(kind)))} |" in README
+def test_the_table_of_strategies_names_every_built_in_one_once(kind):
+    rows = re.findall(rf"^\| \*\*{kind}\*\* \| [^|]+ \| (.+) \|$", README, flags=re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(built_in(kind))

@@ -22,6 +22,12 @@ SOLUTION = "```python\nclass Solution:\n    def double(self, x):\n        return
 STDIN = [{"input": "1 2\n", "output": "3\n"}, {"input": "4 5\n", "output": "9\n"}]
 ANSWER, WRONG = "so it is \\boxed{7}", "so it is \\boxed{8}"
 
+DEEPCODER = "agentica-org/DeepCoder-Preview-Dataset"
+PAIRS = json.dumps({"inputs": ["1 2\n", "4 5\n"], "outputs": ["3\n", "9\n"]})
+TYPED = json.dumps([{"type": "stdin_stdout", **case, "fn_name": None} for case in STDIN])
+READ = json.dumps([{**case, "testtype": "stdin"} for case in STDIN])
+CALLED = json.dumps([{"input": "2", "output": "4", "testtype": "functional"}])
+STARTER = "class Solution:\n    def double(self, x):\n"
 PUBLISHED: list[tuple[tuple[str | None, str | None], Any, str]] = [
     (("openai/gsm8k", "main"), {"question": "3 + 4?", "answer": "3 + 4 = <<3+4=7>>7\n#### 7"}, ANSWER),
     (
@@ -69,45 +75,27 @@ PUBLISHED: list[tuple[tuple[str | None, str | None], Any, str]] = [
     (
         ("likaixin/TACO-verified", None),
         {
-            "question": "Read two numbers and print their sum.",
+            "question": "Read two numbers, print their sum.",
             "starter_code": "",
-            "input_output": json.dumps({"inputs": ["1 2\n", "4 5\n"], "outputs": ["3\n", "9\n"]}),
+            "input_output": PAIRS,
             "solutions": "[]",
         },
         SUM_OF_LINE,
     ),
+    ((DEEPCODER, "primeintellect"), {"problem": "Sum.", "solutions": [], "tests": TYPED}, SUM_OF_LINE),
     (
-        ("agentica-org/DeepCoder-Preview-Dataset", "primeintellect"),
-        {
-            "problem": "Sum.",
-            "solutions": [],
-            "tests": json.dumps([{"type": "stdin_stdout", **case, "fn_name": None} for case in STDIN]),
-        },
-        SUM_OF_LINE,
-    ),
-    (
-        ("agentica-org/DeepCoder-Preview-Dataset", "taco"),
+        (DEEPCODER, "taco"),
         {"problem": "Sum.", "tests": json.dumps({"inputs": ["1 2\n"], "outputs": ["3\n"]})},
         SUM_OF_LINE,
     ),
     (
-        ("agentica-org/DeepCoder-Preview-Dataset", "lcbv5"),
-        {
-            "problem": "Sum.",
-            "starter_code": "",
-            "tests": json.dumps([{**case, "testtype": "stdin"} for case in STDIN]),
-            "metadata": {"func_name": None},
-        },
+        (DEEPCODER, "lcbv5"),
+        {"problem": "Sum.", "starter_code": "", "tests": READ, "metadata": {"func_name": None}},
         SUM_OF_LINE,
     ),
     (
-        ("agentica-org/DeepCoder-Preview-Dataset", "lcbv5"),
-        {
-            "problem": "Double a number.",
-            "starter_code": "class Solution:\n    def double(self, x):\n",
-            "tests": json.dumps([{"input": "2", "output": "4", "testtype": "functional"}]),
-            "metadata": {"func_name": "double"},
-        },
+        (DEEPCODER, "lcbv5"),
+        {"problem": "Double it.", "starter_code": STARTER, "tests": CALLED, "metadata": {"func_name": "double"}},
         SOLUTION,
     ),
 ]

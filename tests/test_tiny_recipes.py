@@ -15,38 +15,27 @@ from scripts.tiny_policy.make import played
 from scripts.tiny_policy.tasks import TASKS
 from tests.paths import ROOT
 
-RECIPES = (
-    "math/tiny_cpu",
-    "environments/guessing_tiny_cpu",
-    "environments/key_door_tiny_cpu",
-    "environments/python_tool_tiny_cpu",
-    "code/tiny_cpu",
-    "mixed/tiny_cpu",
-)
-
-
-def path_of(recipe: str) -> Path:
-    return ROOT / "configs" / f"{recipe}.yaml"
+CONFIGS = ROOT / "configs"
+RECIPES = sorted(CONFIGS.glob("*/*tiny_cpu.yaml"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["guessing", "key_door", "python_tool"])
 def test_the_policy_of_the_games_calls_their_tools(kind: str) -> None:
-    path = path_of(f"environments/{kind}_tiny_cpu")
-    assert checked(path, ["trl.use_cpu=true"], processes=None).errors == []
-    task = TASKS["games"]()
-    folder = ROOT / "configs" / "tiny_policy" / "games"
+    rounds = TASKS["games"]().held_out[kind][:32]
+    assert not checked(CONFIGS / f"environments/{kind}_tiny_cpu.yaml", ["trl.use_cpu=true"], processes=None).errors
+    folder = CONFIGS / "tiny_policy" / "games"
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
-    said, _ = played(model, tokenizer, task.held_out[kind][:32], sample=True, seed=0, turns=1)
+    said, _ = played(model, tokenizer, rounds, sample=True, seed=0, turns=1)
     answers = [conversation[2]["content"] for conversation in said if len(conversation) > 2]
     assert len(answers) >= 6
     assert not [answer for answer in answers if "error" in answer.lower()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_it_trains(recipe: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "evenkeel", "train", str(path_of(recipe)), "trl.max_steps=2", "trl.save_steps=2"]
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_it_trains(recipe: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "evenkeel", "train", str(recipe), "trl.max_steps=2", "trl.save_steps=2"]
     command += [f"output_dir={tmp_path / 'run'}", "logging.report_to=none"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
@@ -57,7 +46,6 @@ def test_it_trains(recipe: str, tmp_path: Path) -> None:
     entries = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     trained = [entry for entry in entries if "reward" in entry]
     assert len(trained) == 2
-    for reward in load_config(path_of(recipe)).rewards:
-        accuracies = [entry[f"verifier/{reward.label}/accuracy"] for entry in trained]
-        assert all(0 < accuracy < 1 for accuracy in accuracies)
+    for reward in load_config(recipe).rewards:
+        assert all(0 < entry[f"verifier/{reward.label}/accuracy"] < 1 for entry in trained)
         assert all(entry[f"verifier/{reward.label}/frac_unscored"] == 0 for entry in trained)
