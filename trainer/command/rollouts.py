@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 
     page, contents = write_page(RecordedRollouts(arguments.run, *arguments.steps), arguments.to, arguments.most)
-    print(f"{contents.rollouts:,} rollouts, {len(contents.groups)} groups to read\n{page}")
+    print(f"{contents.rollouts:,} rollouts recorded, {len(contents.groups)} groups to read\n{page}")
     return 0
 
 
@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("run", type=Path, help="directory of the run")
     command.add_argument("--to", type=Path, help="the HTML file")
     command.add_argument(
-        "--steps", type=_steps, default=(None, None), metavar="FIRST:LAST", help="only these optimizer steps"
+        "--steps", type=_steps, default=(None, None), metavar="FIRST:LAST", help="only these optimizer steps, from 1"
     )
     command.add_argument(
         "--most", type=positive(int), default=ROLLOUTS, help=f"most rollouts to read; default: {ROLLOUTS}"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.trainer.evaluation.shares import Estimate, share_estimate
-from evenkeel.trainer.lab.reports.held_out import accuracy_table
+from evenkeel.trainer.lab.reports.held_out import accuracy_table, read_answers
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
 from evenkeel.trainer.lab.statistics.curves import area_under_curve
 from evenkeel.trainer.lab.statistics.intervals import mean_estimate
@@ -26,7 +26,7 @@ def is_scored(run: RecordedRun, dataset: str) -> bool:
 
 def final_accuracies(runs: Sequence[RecordedRun], dataset: str) -> Floats:
     """Accuracy at the last evaluation: (runs, items) where all runs kept answers by item, else (runs,)."""
-    table, _ = accuracy_table([run.final_answers(dataset) for run in runs])
+    table = accuracy_table([run.final_answers(dataset) for run in runs])
     return np.array([_last(run.held_out()[dataset]) for run in runs]) if table is None else table
 
 
@@ -46,6 +46,20 @@ def accuracy_estimate(values: Floats, completions: int | None = None) -> Estimat
     if math.isnan(found.low):
         return found
     return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+
+
+def accuracy_change(run: RecordedRun, dataset: str) -> Estimate | None:
+    """A run's accuracy at the end − before training, with the t interval over the rows that were scored in both.
+
+    The interval is NaN where all rows changed alike; ``None`` where the answers of one of the two were not kept.
+    """
+    before = run.answers.get(dataset, {}).get(0)
+    table = accuracy_table([run.final_answers(dataset), read_answers(before) if before else None])
+    changes = [] if table is None else [last - first for last, first in table.T if not math.isnan(last - first)]
+    if len(changes) < 2:
+        return None
+    found = replace(mean_estimate(changes), num_seeds=1, num_items=len(changes))
+    return found if found.low < found.high else replace(found, low=math.nan, high=math.nan)
 
 
 def curves(runs: Sequence[RecordedRun], dataset: str) -> tuple[Floats, Floats]:

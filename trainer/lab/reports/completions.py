@@ -1,4 +1,4 @@
-"""Completions to read: right, wrong and unscored ones, of the variants side by side on the same item."""
+"""Completions to read, chosen by a rule that the page states: of a sweep the same item side by side."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,35 +8,21 @@ from evenkeel.trainer.evaluation.differences import VERDICT_OF
 from evenkeel.trainer.lab.reports.held_out import Answers
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 
-MOST_CHARACTERS = 4_000
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Sample:
-    """One completion with its verdict: right, wrong or unscored; ``cut`` characters at its end are not shown."""
-
-    label: str
-    verdict: str
-    completion: str
-    cut: int
-    answer: str | None
-    reasons: list[str]
-    num_tokens: int | None
-
-
-@dataclass(frozen=True)
 class SampleGroup:
-    """Completions shown side by side, and what they have in common."""
+    """Completions shown side by side, as (label, verdict, record) each, and what they have in common."""
 
     title: str
     prompt: str | None
     reference: str | None
-    samples: list[Sample]
+    samples: list[tuple[str, str, Record]]
 
 
 def sample_groups(runs: RecordedRuns, dataset: str) -> list[SampleGroup]:
-    """For a sweep, items answered by all variants with their first common seed; for one run, a few of each verdict.
+    """For a sweep, items answered by all variants with their first common seed; for one run three completions.
 
     Empty where a run kept no completions.
     """
@@ -52,11 +38,17 @@ def sample_groups(runs: RecordedRuns, dataset: str) -> list[SampleGroup]:
 
 
 def _of_one_run(answers: Answers, number: int = 3) -> Iterator[SampleGroup]:
-    for correct, verdict in VERDICT_OF.items():
-        records = [record for record in answers.counted if record.get("correct") is correct]
-        for record in records[:number]:
-            title = f"{verdict.capitalize()} ({len(records)} of {len(answers.counted)}), item {record['item']}"
-            yield SampleGroup(title, record.get("prompt"), record.get("reference"), [_sample("", record)])
+    """The first completion of each verdict, then the longest of the others: ``number`` in all."""
+    records = answers.counted
+    verdicts = [VERDICT_OF[record.get("correct")] for record in records]
+    firsts = [verdicts.index(verdict) for verdict in VERDICT_OF.values() if verdict in verdicts]
+    others = [place for place in range(len(records)) if place not in firsts]
+    others.sort(key=lambda place: -(records[place].get("num_tokens") or 0))
+    for place in [*firsts, *others][:number]:
+        record, verdict = records[place], verdicts[place]
+        why = "the first" if place in firsts else "the longest of the others"
+        title = f"{verdict.capitalize()} ({verdicts.count(verdict)} of {len(records)}), {why}: row {record['item']}"
+        yield SampleGroup(title, record.get("prompt"), record.get("reference"), [("", verdict, record)])
 
 
 def _side_by_side(answers: Mapping[str, Answers]) -> Iterator[SampleGroup]:
@@ -77,23 +69,5 @@ def _side_by_side(answers: Mapping[str, Answers]) -> Iterator[SampleGroup]:
                 f"Item {item}: {title} ({len(of_kind)} of {len(items)} items)",
                 first.get("prompt"),
                 first.get("reference"),
-                [_sample(name, each[item]) for name, each in by_item.items()],
+                [(name, VERDICT_OF[each[item].get("correct")], each[item]) for name, each in by_item.items()],
             )
-
-
-def _sample(label: str, record: Record) -> Sample:
-    text = str(record.get("completion") or "")
-    reasons = [
-        f"{key.removesuffix('/reason')}: {reason}"
-        for key, reason in record.items()
-        if key.endswith("/reason") and reason
-    ]
-    return Sample(
-        label,
-        VERDICT_OF[record.get("correct")],
-        text[:MOST_CHARACTERS],
-        max(0, len(text) - MOST_CHARACTERS),
-        record.get("answer"),
-        reasons,
-        record.get("num_tokens"),
-    )

@@ -5,22 +5,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from evenkeel.trainer.lab.doctor.rules import Examination
+from evenkeel.trainer.lab.reports.accuracies import accuracy_change
 from evenkeel.trainer.lab.reports.comparison import Comparison, comparison, datasets_of, scored_runs
 from evenkeel.trainer.lab.reports.completions import SampleGroup, sample_groups
 from evenkeel.trainer.lab.reports.coverage import coverage_table
 from evenkeel.trainer.lab.reports.notes import notes_of
 from evenkeel.trainer.lab.reports.pictures import Picture, pictures_of
-from evenkeel.trainer.lab.reports.provenance import changes_table, provenance_table
+from evenkeel.trainer.lab.reports.provenance import changes_table, provenance_table, trained_table
 from evenkeel.trainer.lab.reports.report_tables import (
     audit_table,
     cell_table,
     comparison_tables,
     differences_table,
+    learned_table,
     tuning_sentence,
     tuning_table,
 )
-from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
-from evenkeel.trainer.lab.reports.tables import Table
+from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, read_runs
+from evenkeel.trainer.lab.reports.tables import Table, interval, number, signed
 from evenkeel.trainer.lab.reports.verifier_audit import Audit, verifier_audits
 
 
@@ -34,6 +37,7 @@ class Report:
         comparisons: one for each held-out set; the headline is about the first.
         tables: by name, in the order of the page.
         scored: the runs shown in the pictures.
+        doctor: what it finds in the log of a single run.
         notes: sentences on missing runs and on limits of the comparison.
     """
 
@@ -44,6 +48,7 @@ class Report:
     comparisons: list[Comparison]
     tables: dict[str, Table]
     scored: RecordedRuns
+    doctor: Examination
     samples: list[SampleGroup]
     audits: dict[str, Audit]
     notes: list[str]
@@ -84,6 +89,7 @@ def report_on(directory: Path) -> Report:
         comparisons,
         {name: table for name, table in _tables(runs, comparisons, audits) if table is not None},
         scored,
+        Examination().add_all((entry["step"], entry) for run in runs.all if not runs.baseline for entry in run.metrics),
         sample_groups(runs, dataset),
         audits,
         notes_of(runs, scored, main, directory),
@@ -94,13 +100,17 @@ def _tables(
     runs: RecordedRuns, comparisons: list[Comparison], audits: dict[str, Audit]
 ) -> Iterator[tuple[str, Table | None]]:
     main = comparisons[0] if comparisons else None
-    yield from comparison_tables(runs, comparisons)
-    yield "coverage", coverage_table(runs, main.dataset) if main else None
-    yield "tuning", tuning_table(runs)
-    yield "cells", cell_table(runs, main.dataset if main else "")
+    if runs.baseline:
+        yield from comparison_tables(comparisons)
+        yield "coverage", coverage_table(runs, main.dataset) if main else None
+        yield "tuning", tuning_table(runs)
+        yield "cells", cell_table(runs, main.dataset if main else "")
+        yield "changes", changes_table(runs)
+    else:
+        yield "trained", trained_table(runs.all[0])
+        yield "learned", learned_table(runs.all[0])
     yield "audit", audit_table(audits) if audits else None
     yield "verifiers-differ", differences_table(audits)
-    yield "changes", changes_table(runs)
     yield "provenance", provenance_table(runs)
 
 
@@ -108,10 +118,7 @@ def _headline(main: Comparison | None, runs: RecordedRuns) -> str:
     if main is None:
         return "No held-out accuracy was recorded."
     if not runs.baseline:
-        final, start = main.variants[0].final, main.variants[0].start
-        seed = next(iter(main.variants[0].seeds))
-        change = f", from {start.value:.3f}" if start else ""
-        return f"Held-out accuracy {final.value:.3f}{change}, with seed {seed} alone: one seed gives no verdict."
+        return _learned(runs.all[0], main)
     if not main.contrasts:
         return "No variant can be compared with its baseline yet."
     named: dict[str, list[str]] = {}
@@ -120,3 +127,16 @@ def _headline(main: Comparison | None, runs: RecordedRuns) -> str:
     order = ("better", "worse", "not distinguishable", "no verdict")
     words = "; ".join(f"{outcome}: {', '.join(named[outcome])}" for outcome in order if outcome in named)
     return f"Against {', '.join(dict.fromkeys(contrast.baseline for contrast in main.contrasts))}, {words}."
+
+
+def _learned(run: RecordedRun, main: Comparison) -> str:
+    """Accuracy before training and after; it rose or fell only where the interval of the change excludes 0."""
+    start, final = main.variants[0].start, main.variants[0].final
+    end = f"{number(final.value)} {interval(final)} after {max(run.held_out()[main.dataset]):g} optimizer steps"
+    if start is None:
+        return f"Held-out accuracy {end}; it was not measured both before training and after."
+    if (change := accuracy_change(run, main.dataset)) is None:
+        return f"Held-out accuracy {number(start.value)} before training, {end}."
+    moved = "rose" if change.low > 0 else "fell" if change.high < 0 else "cannot be told to have changed"
+    by = f"{signed(change.value)} {interval(change)}"
+    return f"Held-out accuracy {moved}: {number(start.value)} before training, {end}, {by}."

@@ -15,12 +15,12 @@ DIAGNOSTICS = {
     "kl": "KL to the reference (nats a token)",
     "completions/mean_length": "completion length (tokens)",
     "completions/clipped_ratio": "share cut off at the limit",
-    "groups/frac_dead": "share of zero-variance groups",
+    "groups/frac_dead": "share of groups with equal rewards",
     "groups/frac_unscored": "share of groups unscored",
     "grad_norm": "gradient norm",
     "clip_ratio/region_mean": "share of tokens clipped",
     "advantage/mean_abs": "mean |advantage|",
-    "grad_share/q1": "share of the update, π below 0.25",
+    "grad_share/q1": "update by tokens less probable than 0.25",
     "token_weight/mean": "mean token weight",
     "environment/turns": "turns a completion",
     "environment/frac_failed": "share of rows whose environment failed",
@@ -38,11 +38,10 @@ def mean_curve(series: Sequence[dict[float, float]], *, band: bool) -> Curve | N
     if not points:
         return None
     values = np.array([[one[point] for point in points] for one in series])
-    if not band or len(series) < FEWEST_SEEDS:
-        nothing = np.full(len(points), np.nan)
-        return Curve(np.array(points), values.mean(0), nothing, nothing)
-    estimates = [mean_estimate(column) for column in values.T]
-    low, high = (np.array([getattr(each, end) for each in estimates]) for end in ("low", "high"))
+    low = high = np.full(len(points), np.nan)
+    if band and len(series) >= FEWEST_SEEDS:
+        estimates = [mean_estimate(column) for column in values.T]
+        low, high = (np.array([getattr(each, end) for each in estimates]) for end in ("low", "high"))
     return Curve(np.array(points), values.mean(0), low, high)
 
 

@@ -18,6 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from evenkeel.trainer.evaluation.shares import Estimate
+from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
 
 Floats = NDArray[np.float64]
 
@@ -83,14 +84,15 @@ def panel_figures(name: str, panels: Mapping[str, Mapping[str, Curve]], x: str, 
 
 
 def differences_figure(name: str, differences: Mapping[str, Estimate], x: str, styles: Mapping[str, int]) -> str:
-    """Variant → its difference, with an interval each; the baseline is at 0."""
+    """Variant → its difference, with an interval each where there are three seeds; the baseline is at 0."""
     with matplotlib.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH, 0.85 + 0.36 * len(differences)), layout="constrained")
         axes = figure.subplots()
         axes.axvline(0, color=SOFT, linewidth=1)
         for row, (label, interval) in enumerate(differences.items()):
-            color, marker = _color(styles[label]), _marker(styles[label])
-            axes.plot([interval.low, interval.high], [row, row], color=color, linewidth=2, solid_capstyle="butt")
+            color, _, marker = _style(styles[label])
+            if interval.num_seeds >= FEWEST_SEEDS:
+                axes.plot([interval.low, interval.high], [row, row], color=color, linewidth=2, solid_capstyle="butt")
             axes.plot([interval.value], [row], color=color, linewidth=0, marker=marker, markersize=6)
         axes.set_yticks(range(len(differences)), [label.replace(",", ",\n") for label in differences])
         axes.set_ylim(len(differences) - 0.4, -0.6)
@@ -112,34 +114,25 @@ def _draw_curves(axes: Any, curves: Mapping[str, Curve], styles: Mapping[str, in
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     for label, curve in curves.items():
         number = styles[label]
+        color, line, marker = _style(number)
         few = len(curve.points) <= 12
         (lines[label],) = axes.plot(
             curve.points,
             curve.mean,
-            color=_color(number),
-            linestyle=_line(number),
-            marker=_marker(number) if few else None,
+            color=color,
+            linestyle=line,
+            marker=marker if few else None,
             zorder=3 if number else 4,  # over all bands, and the baseline over all
         )
         if not np.isnan(curve.low).all():
-            axes.fill_between(
-                curve.points, curve.low, curve.high, color=_color(number), alpha=0.12, linewidth=0, zorder=1
-            )
+            axes.fill_between(curve.points, curve.low, curve.high, color=color, alpha=0.12, linewidth=0, zorder=1)
     return lines
 
 
-def _color(number: int) -> str:
-    return COLORS[number % len(COLORS)]
-
-
-def _line(number: int) -> Any:
-    """Seven variants have one each; further ones repeat the colors with another line."""
-    return LINES[(number + number // len(LINES)) % len(LINES)]
-
-
-def _marker(number: int) -> str:
-    """See `_line`."""
-    return MARKERS[(number + number // len(MARKERS)) % len(MARKERS)]
+def _style(number: int) -> tuple[str, Any, str]:
+    """Color, line and marker: of seven variants each its own; further ones repeat colors with another line."""
+    place = (number + number // len(LINES)) % len(LINES)
+    return COLORS[number % len(COLORS)], LINES[place], MARKERS[place]
 
 
 def _svg(figure: Figure, name: str) -> str:

@@ -64,12 +64,8 @@ def read_answers(path: Path) -> Answers | None:
     return Answers(records) if records else None
 
 
-def accuracy_table(answers: list[Answers | None]) -> tuple[Floats | None, list[int]]:
-    """Accuracy (runs, items) over the items that all runs have, and which; ``None`` where a run has no answers."""
-    if not answers or any(found is None for found in answers):
-        return None, []
-    tables = [found.accuracy_by_item for found in answers if found is not None]
-    items = sorted(set.intersection(*map(set, tables)))
-    if not items:
-        return None, []
-    return np.array([[table[item] for item in items] for table in tables]), items
+def accuracy_table(answers: list[Answers | None]) -> Floats | None:
+    """Accuracy (runs, items) over the items that all runs have; ``None`` where there is none."""
+    tables = [{} if found is None else found.accuracy_by_item for found in answers]
+    items = sorted(set.intersection(*map(set, tables))) if tables else []
+    return np.array([[table[item] for item in items] for table in tables]) if items else None

@@ -15,11 +15,9 @@ def notes_of(runs: RecordedRuns, scored: RecordedRuns, main: Comparison | None, 
         f"Left out, {reason}: {', '.join(cell for cell, why in runs.unfinished.items() if why == reason)}."
         for reason in dict.fromkeys(runs.unfinished.values())
     ]
-    if not runs.baseline and not runs.all[0].summary:
-        notes.append("The run is not finished: it has no summary.json.")
     if begun := sorted({begun for run in runs.all if (begun := run.raw_config.get("branch_of"))}):
         notes.append(
-            f"The runs begin in checkpoints of others ({', '.join(begun)}): differences hold given these parents."
+            f"It begins in checkpoints of others ({', '.join(begun)}): what is said holds given these parents."
         )
     if main is None:
         return [*notes, "No held-out set was evaluated by all runs and scored."]
@@ -41,7 +39,7 @@ def _files(runs: RecordedRuns, main: Comparison, directory: Path) -> Sequence[st
     broken = [path for run in found if (path := run.final_file(main.dataset))]
     notes = [f"{path.relative_to(directory).as_posix()} cannot be read." for path in broken]
     if found:
-        notes.append("Not all runs kept their answers by item: intervals cover the seeds only, not the items.")
+        notes.append("Answers by item were not kept everywhere: no interval covers the choice of items.")
     return notes
 
 

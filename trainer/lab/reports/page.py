@@ -1,12 +1,11 @@
 """Render a report as HTML that needs no network, and as Markdown. The text is in `templates/`."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.page_templates import page_templates, style
 from evenkeel.trainer.lab.reports.contents import Report, report_on
-from evenkeel.trainer.lab.reports.tables import Table, escaped, markdown_table, table_of
+from evenkeel.trainer.lab.reports.tables import escaped, markdown_table
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -54,7 +53,7 @@ def html_page(report: Report) -> str:
 
     The template engine escapes text by a policy; only our own pictures and styles are inserted unescaped.
     """
-    template = page_templates(TEMPLATES, reasons=_reasons_table).get_template("report.html.jinja")
+    template = page_templates(TEMPLATES).get_template("report.html.jinja")
     return template.render(report=report, style=style())
 
 
@@ -67,7 +66,3 @@ def markdown_page(report: Report, *, picture: str = "") -> str:
     filters = {"escaped": escaped, "table": markdown_table}
     template = page_templates(TEMPLATES, autoescape=False, **filters).get_template("report.md.jinja")
     return template.render(report=report, picture=picture)
-
-
-def _reasons_table(reasons: Sequence[tuple[str, int]]) -> Table:
-    return table_of("", ("reason", "completions"), [(reason, str(times)) for reason, times in reasons])

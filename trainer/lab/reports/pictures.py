@@ -26,21 +26,22 @@ def pictures_of(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
     """All pictures that have data, in the order of the page."""
     styles = styles_of(list(runs.by_variant))
     x = "rollout batches" if runs.baseline else "optimizer step"
+    over = CAPTION if runs.baseline else "Step 0 is before training. Reward is that of the rows trained on."
     few = len(runs.by_variant) <= MOST_BANDS
     found = []
     if main and main.contrasts:
         differences = {contrast.variant: contrast.difference for contrast in main.contrasts}
         svg = differences_figure("differences", differences, "final accuracy, difference", styles)
-        caption = "Paired by seed, with 95 % intervals. A variant is better or worse where its interval excludes 0."
+        caption = "Paired by seed, with 95 % intervals of three seeds or more. Better or worse is what excludes 0."
         found.append(Picture("differences", "Differences from the baseline", caption, (svg,)))
     curves = held_out_curves(runs, main.dataset, band=few) if main else {}
     if main and any(len(curve.points) > 1 for curve in curves.values()):
         svg = curves_figure("held_out", curves, x, f"held-out accuracy, {main.dataset}", styles)
-        found.append(Picture("held_out", "Held-out accuracy", CAPTION, (svg,)))
+        found.append(Picture("held_out", "Held-out accuracy", over, (svg,)))
     if rewards := training_curves(runs, "reward", band=few):
         svg = curves_figure("reward", rewards, x, "mean reward of the rollout batch", styles)
-        found.append(Picture("reward", "Training reward", CAPTION, (svg,)))
+        found.append(Picture("reward", "Training reward", over, (svg,)))
     if panels := diagnostic_curves(runs):
         svgs = panel_figures("diagnostics", panels, x, styles)
-        found.append(Picture("diagnostics", "Diagnostics", "Means over seeds, as logged.", tuple(svgs)))
+        found.append(Picture("diagnostics", "Diagnostics", "As logged.", tuple(svgs)))
     return found

@@ -2,9 +2,10 @@
 
 import shlex
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
-from evenkeel.trainer.lab.reports.run_files import RecordedRuns
+from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns
 from evenkeel.trainer.lab.reports.tables import NOTHING, Heading, Table, TableCell, table_of
 from evenkeel.trainer.run.config.layers import flattened
 
@@ -20,11 +21,14 @@ def provenance_table(runs: RecordedRuns) -> Table:
         ("code", _all(map(_revision, manifests))),
         ("packages", _all(", ".join(f"{name} {v[name]}" for name in MAIN_PACKAGES if name in v) for v in versions)),
         ("Python", _all(str(manifest.get("python", "")) for manifest in manifests)),
-        ("machine", _all(map(_machine, manifests))),
-        ("data", _all(map(_data, manifests))),
-        ("seeds", ", ".join(map(str, sorted({run.seed for run in runs.all})))),
-        ("wall time", f"{sum(seconds) / 3600:.2f} h in all" if seconds else ""),
-        ("command of the first run", shlex.join(manifests[0].get("command") or []) if manifests else ""),
+        ("machine", _all(map(_machine, manifests)) if runs.baseline else ""),
+        ("SHA-256 of the rows", _all(map(_data, manifests))),
+        ("seed", ", ".join(map(str, sorted({run.seed for run in runs.all})))),
+        ("time (h:min:s)", str(timedelta(seconds=round(sum(seconds)))) if seconds else ""),
+        (
+            f"command{' of the first run' * bool(runs.baseline)}",
+            shlex.join(manifests[0].get("command") or []) if manifests else "",
+        ),
     ]
     headings = ("what", Heading("value", is_prose=True))
     return table_of("Provenance", headings, [row for row in rows if row[1]])
@@ -41,9 +45,9 @@ def _revision(manifest: Mapping[str, Any]) -> str:
 
 def _machine(manifest: Mapping[str, Any]) -> str:
     machine = manifest.get("machine") or {}
-    gpus = machine.get("gpus") or []
+    gpus, processes = machine.get("gpus") or [], manifest.get("world_size", 1)
     devices = f"{len(gpus)} × {gpus[0]}" if gpus else "no GPU"
-    return f"{machine.get('cpu', 'CPU')}, {devices}, {manifest.get('world_size', 1)} processes"
+    return f"{machine.get('cpu', 'CPU')}, {devices}, {processes} process{'es' * (processes != 1)}"
 
 
 def _data(manifest: Mapping[str, Any]) -> str:
@@ -51,6 +55,28 @@ def _data(manifest: Mapping[str, Any]) -> str:
     return ", ".join(f"{part} {str(fingerprint)[:12]}" for part, fingerprint in prints.items())
 
 
+def trained_table(run: RecordedRun) -> Table:
+    """One row for each section of the run file that says what was trained, without what is off; then the machine."""
+    config, data = run.raw_config, run.raw_config.get("data") or {}
+    sections = {
+        "model": config.get("model"),
+        "trained on": data.get("train"),
+        "held out": data.get("test"),
+        "scored by, × weight": {str(each["verifier"]): each.get("weight", 1) for each in config.get("rewards") or []},
+        "algorithm": config.get("algorithm"),
+        "TRL's arguments": config.get("trl"),
+    }
+    rows = [
+        (what, ", ".join(f"{key} {value}" for key, value in flattened(found).items() if str(value) not in OFF))
+        for what, found in sections.items()
+        if found
+    ]
+    rows += [("hardware", _machine(run.manifest))] if run.manifest else []
+    caption = "Settings by their names in the run file; the command strategies explains those of the algorithm."
+    return table_of("What was trained", ("what", Heading("value", is_prose=True)), rows, caption)
+
+
+OFF = ("None", "False")
 CELL_SETTINGS = ("name", "output_dir", "seed")
 
 

@@ -26,7 +26,7 @@ from evenkeel.trainer.lab.reports.verifier_audit import Audit
 MOST_DIFFERENCES = 50
 
 
-def comparison_tables(runs: RecordedRuns, comparisons: Sequence[Comparison]) -> Iterator[tuple[str, Table]]:
+def comparison_tables(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, Table]]:
     """Name → table: the verdicts, the numbers, and the verdicts on further held-out sets."""
     for position, found in enumerate(comparisons):
         if position:
@@ -34,7 +34,7 @@ def comparison_tables(runs: RecordedRuns, comparisons: Sequence[Comparison]) -> 
             continue
         if found.contrasts:
             yield "verdicts", _verdict_table("Verdict", found, _verdict_caption(found))
-        yield "accuracy", _accuracy_table(found, is_sweep=bool(runs.baseline))
+        yield "accuracy", _accuracy_table(found)
 
 
 def _verdict_table(title: str, found: Comparison, caption: str = "") -> Table:
@@ -58,7 +58,7 @@ def _verdict_table(title: str, found: Comparison, caption: str = "") -> Table:
     return table_of(title, headings, rows, caption)
 
 
-def _accuracy_table(found: Comparison, *, is_sweep: bool) -> Table:
+def _accuracy_table(found: Comparison) -> Table:
     """Accuracy and cost of every variant."""
     compared = bool(found.contrasts)
     headings: list[str | Heading] = [
@@ -87,7 +87,19 @@ def _accuracy_table(found: Comparison, *, is_sweep: bool) -> Table:
                 *([difference(contrast.area) if contrast else EMPTY] if compared else []),
             ]
         )
-    return table_of("Accuracy and cost", headings, rows, _accuracy_caption(found, is_sweep=is_sweep))
+    return table_of("Accuracy and cost", headings, rows, _accuracy_caption(found))
+
+
+def learned_table(run: RecordedRun) -> Table | None:
+    """Each metric of the last evaluation beside its value before training; ``None`` without an evaluation."""
+    step = max(map(max, run.evaluations.values()), default=0)
+    rows = [(data, metric, str(size), first or NOTHING, last) for data, metric, size, first, last in run.results(step)]
+    headings = ("held-out set", "metric", "rows", "before training", f"after step {step}")
+    caption = (
+        "With 95 % intervals over the rows. avg@k: share of k completions a row that are right; pass@k: of rows that "
+        "one of k solves; maj@k: that the most frequent answer solves; greedy: of most probable tokens, one a row."
+    )
+    return table_of("Did it learn?", headings, rows, caption) if rows else None
 
 
 def _cost(spent: float | None, baseline: float | None) -> TableCell:
@@ -100,19 +112,18 @@ def _verdict_caption(found: Comparison) -> str:
     pairing = "seed" + (f" and item ({items} items)" if items else "")
     return (
         f"Difference of final accuracy on {found.dataset}, paired by {pairing}; better or worse only where its 95 % "
-        "interval excludes 0. It assumes that the means of the seeds are about normally distributed."
+        "interval excludes 0, and of three seeds or more. p: how often equals differ as much, adjusted by Holm for the "
+        "number of comparisons. Both assume that the means of the seeds are about normally distributed."
     )
 
 
-def _accuracy_caption(found: Comparison, *, is_sweep: bool) -> str:
+def _accuracy_caption(found: Comparison) -> str:
     by_item = found.variants[0].final.num_items is not None
-    one = "Wilson’s interval over items" if by_item else ""
-    over = f"t intervals over seeds{f' and items; of a single seed {one}' if one else ''}" if is_sweep else one
-    words = [f"Held-out accuracy on {found.dataset}{f': {over}' if over else ''}."]
-    words.append(
-        "Cost: tokens of prompts and completions, wall time × processes; × the baseline’s." if is_sweep else ""
+    one = " and items; of a single seed Wilson’s interval over items" if by_item else ""
+    return (
+        f"Held-out accuracy on {found.dataset}: t intervals over seeds{one}; of two seeds their values. "
+        "Cost: tokens of prompts and completions, wall time × processes; × the baseline’s."
     )
-    return " ".join(words).rstrip()
 
 
 def tuning_table(runs: RecordedRuns) -> Table | None:
@@ -155,7 +166,7 @@ def cell_table(runs: RecordedRuns, dataset: str) -> Table:
         costs = [count(spent) for spent in (run.tokens, run.device_seconds)]
         rows.append([f"{run.variant}-s{run.seed}", _accuracy(run, dataset), *costs])
     headings = ("cell", Heading("accuracy", "held-out, last"), "tokens", "device seconds")
-    caption = "Tokens of prompts and completions; device seconds are wall time × processes, evaluations included."
+    caption = "A cell is one variant with one seed. Device seconds: wall time × processes, evaluations included."
     return table_of("Cells", headings, rows, caption)
 
 
@@ -165,10 +176,10 @@ def _accuracy(run: RecordedRun, dataset: str) -> str:
     return number(float(mean_accuracies(final_accuracies([run], dataset))[0]))
 
 
-def audit_table(audits: Mapping[str, Audit]) -> Table:
-    """One row for each variant."""
+def audit_table(audits: Mapping[str, Audit]) -> Table | None:
+    """One row for each variant; ``None`` where no completions were kept."""
     headings = (
-        "variant",
+        "run" if len(audits) == 1 else "variant",
         "completions",
         Heading("unscored", "no verdict"),
         Heading("truncated", "at the length limit"),
@@ -177,7 +188,8 @@ def audit_table(audits: Mapping[str, Audit]) -> Table:
     for name, audit in audits.items():
         shares = [number(share) for share in (audit.frac_unscored, audit.frac_truncated)]
         rows.append([name, str(audit.completions), *shares])
-    return table_of("Verifier audit", headings, rows, "Shares of the completions of the last evaluations.")
+    caption = "Shares of the completions of the last evaluations."
+    return table_of("How answers were scored", headings, rows, caption) if rows else None
 
 
 def differences_table(audits: Mapping[str, Audit]) -> Table | None:
@@ -191,7 +203,8 @@ def differences_table(audits: Mapping[str, Audit]) -> Table | None:
                 reference = TableCell(str(record.get("reference"))[:200], is_code=True)
                 rows.append([variant, str(record["item"]), reference, *(_said(record, name) for name in pair)])
     verdicts = [Heading(which, "answer and reason", is_prose=True) for which in ("one", "other")]
-    headings: list[str | Heading] = ["variant", "item", Heading("reference", is_prose=True), *verdicts]
+    name = "run" if len(audits) == 1 else "variant"
+    headings: list[str | Heading] = [name, "item", Heading("reference", is_prose=True), *verdicts]
     caption = f"Differences: {'; '.join(counts)}. At most {MOST_DIFFERENCES} of each are listed."
     return table_of("Where verifiers differ", headings, rows, caption) if counts else None
 

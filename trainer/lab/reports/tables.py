@@ -1,6 +1,6 @@
 """Tables and numbers, the same in HTML, in Markdown and on a terminal.
 
-`markdown_table` and `terminal_table` render a `Table`; the HTML is in `templates/tables.html.jinja`.
+`markdown_table` and `print_table` render a `Table`; the HTML is in `templates/tables.html.jinja`.
 """
 
 import math
@@ -89,14 +89,10 @@ def one_line(text: Any) -> str:
     return " ".join(str(text).split()).replace("|", "\\|").replace("`", "'")
 
 
-def terminal_table(table: Table) -> Markdown:
-    """The table for `rich`, with its title."""
-    return Markdown(f"**{escaped(table.title)}**\n\n{markdown_table(table)}")
-
-
 def print_table(table: Table) -> None:
-    """Print a table at the terminal's width, or wide enough for a file."""
-    Console(width=None if sys.stdout.isatty() else 120).print(terminal_table(table))
+    """Print a table with its title at the terminal's width, or wide enough for a file."""
+    text = f"**{escaped(table.title)}**\n\n{markdown_table(table)}"
+    Console(width=None if sys.stdout.isatty() else 120).print(Markdown(text))
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -115,7 +111,10 @@ def count(value: float | None) -> str:
 
 
 def interval(value: Estimate) -> str:
-    """``[low, high]``; empty where they are NaN."""
+    """``[low, high]``; the two values of two seeds, whose interval says nothing; empty where they are NaN."""
+    if value.num_seeds == 2:
+        half = math.sqrt(value.seed_variance / 2)  # for a variance of two values is half of their squared difference
+        return f"two seeds: {number(value.value - half)}, {number(value.value + half)}"
     return "" if math.isnan(value.low) else f"[{number(value.low)}, {number(value.high)}]"
 
 

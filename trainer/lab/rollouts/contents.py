@@ -74,7 +74,7 @@ def summary_of(number: int, table: Any) -> BatchSummary:
     verdicts = Counter(VERDICT_OF[correct] for correct in table.column("correct").to_pylist())
     return BatchSummary(
         number,
-        int(table.column("step")[0].as_py()),
+        int(table.column("step")[0].as_py()) + 1,
         len(table),
         list(zip(labels.tolist(), np.bincount(which).tolist(), sums, strict=True)),
         {verdict: verdicts[verdict] for verdict in VERDICT_OF.values()},
@@ -100,7 +100,7 @@ def _shown(rows: list[Row], weigh: WeighedTokens, decode: Decode | None) -> dict
     first = rows[0]
     return {
         "batch": first["batch"],
-        "step": first["step"],
+        "step": first["step"] + 1,
         "group": first["group"],
         "prompt": _cut(first["prompt"]),
         "reference": first["reference"],

@@ -12,6 +12,7 @@ from evenkeel.trainer.lab.rollouts import ROLLOUTS
 from evenkeel.trainer.lab.rollouts.contents import Contents, as_script_data, contents_of
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens
 from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.batch_plan import batch_plan
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
@@ -36,13 +37,15 @@ def write_page(
         Refusal: its config.yaml is absent or cannot be read by this version.
     """
     _ = recorded.files  # refused before the tokenizer is loaded
-    config = RunRecord(recorded.run).config
+    record = RunRecord(recorded.run)
+    config = record.config
     decode, problem = run_decoder(recorded.run, config)
     weigh = WeighedTokens(Experiment(config, recorded.run).strategies, config.trl.get("max_steps", 0))
+    plan = batch_plan(config, record.manifest.get("world_size") or config.num_processes or 1)
     contents = contents_of(recorded, weigh, decode, most_rollouts, TOKENS)
     path = to or recorded.run / "rollouts.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page_of(contents, config.name, kept_in_words(config), problem), encoding="utf-8")
+    path.write_text(page_of(contents, config, plan.sequences_per_rollout, problem), encoding="utf-8")
     return path, contents
 
 
@@ -59,24 +62,16 @@ def run_decoder(run: Path, config: RunConfig) -> tuple[Decode | None, str]:
     return lambda ids: tokenizer.decode(ids, clean_up_tokenization_spaces=False), ""
 
 
-def kept_in_words(config: RunConfig) -> str:
-    """A sentence on how many of the run's rollouts were recorded."""
-    asked = config.logging.rollouts
-    rows = "All rollouts" if asked == "all" else f"Up to {asked} rollouts (whole groups)"
-    return f"{rows} of every batch were recorded."
-
-
-def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
-    """The HTML document. Text by a policy is escaped, or is data of the script."""
+def page_of(contents: Contents, config: RunConfig, per_batch: int, problem: str) -> str:
+    """The HTML document. Text by a policy is escaped, or is data of the script; a batch had ``per_batch`` rollouts."""
     templates = page_templates(TEMPLATES)
     script = (TEMPLATES / "script.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return templates.get_template("page.html.jinja").render(
         contents=contents,
-        name=name,
-        kept=kept,
-        shown=sum(len(group["rollouts"]) for group in contents.groups),
-        has_tokens=not problem,
+        config=config,
+        generated=per_batch * len(contents.batches),
+        most_tokens=TOKENS,
         no_tokens=problem,
         data=Markup(as_script_data(contents.groups)),
         style=style(TEMPLATES / "rollouts.css"),

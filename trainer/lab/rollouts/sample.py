@@ -13,6 +13,7 @@ class BatchSummary:
     """One rollout batch.
 
     Attributes:
+        step: the optimizer step that follows its generation, from 1.
         groups: (number of the group, its rows, tokens of its completions) each.
         verdicts: right, wrong, unscored → rows.
     """

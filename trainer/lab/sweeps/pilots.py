@@ -49,7 +49,7 @@ def read_pilot(directory: Path, what_to_run: str) -> Pilot:
         raise Refusal(f"There is no pilot in {directory}: {refusal} {what_to_run}") from refusal
     dataset = next(iter(datasets_of(runs)), "")
     runs = scored_runs(runs, dataset)
-    accuracies, _ = accuracy_table([run.final_answers(dataset) for run in runs.all])
+    accuracies = accuracy_table([run.final_answers(dataset) for run in runs.all])
     if accuracies is not None:
         accuracies = accuracies[:, ~np.isnan(accuracies).any(0)]
     if accuracies is None or accuracies.shape[1] < 2:

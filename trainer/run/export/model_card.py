@@ -11,26 +11,6 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 TEMPLATE = Path(__file__).with_name("model_card.md.jinja")
 
 
-def results(record: RunRecord, step: int) -> list[tuple[str, str, int, str | None, str]]:
-    """Held-out set, metric, rows, value before training and at ``step``, of every metric measured at ``step``."""
-    found = []
-    for dataset in record.evaluations:
-        evaluation = record.evaluation(dataset, step)
-        before = {} if step == 0 else _metrics(record.evaluation(dataset, 0))
-        for metric, value in _metrics(evaluation).items():
-            found.append((dataset, metric, int(evaluation["n_items"]), before.get(metric), value))
-    return found
-
-
-def _metrics(evaluation: Mapping[str, Any]) -> dict[str, str]:
-    """Metric → its value and interval."""
-    return {
-        name: f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]"
-        for name, value in evaluation.items()
-        if isinstance(value, dict) and {"value", "low", "high"} <= value.keys() and value["value"] is not None
-    }
-
-
 def model_card(source: Source, record: Mapping[str, Any], gap: float, dtype: str) -> str:
     """``README.md`` of a model: metadata that the Hub reads, then text. It states only what the run's files say."""
     from huggingface_hub import ModelCard, ModelCardData
@@ -64,7 +44,7 @@ def model_card(source: Source, record: Mapping[str, Any], gap: float, dtype: str
         how=how,
         config=config,
         system_prompt=repr(config.data.system_prompt),
-        results=results(run, source.step),
+        results=run.results(source.step),
         record=record,
         dtype=dtype,
         gap=f"{gap:.1e}",

@@ -91,7 +91,7 @@ class RecordedRollouts:
     """The rollouts that a run kept, one rollout batch in memory at a time.
 
     Attributes:
-        first_step, last_step: only batches that were generated at these optimizer steps; ``None`` = all.
+        first_step, last_step: only batches generated for these optimizer steps, from 1; ``None`` = all.
     """
 
     run: Path
@@ -134,5 +134,5 @@ class RecordedRollouts:
         if self.first_step is None and self.last_step is None:
             return True
         steps = read_parquet(path, ["step"]).column("step")
-        step = steps[0].as_py() if len(steps) else -1  # a rank may hold no row of the groups that were kept
-        return (self.first_step or 0) <= step <= (step if self.last_step is None else self.last_step)
+        step = steps[0].as_py() + 1 if len(steps) else 0  # a rank may hold no row of the groups that were kept
+        return (self.first_step or 1) <= step <= (step if self.last_step is None else self.last_step)

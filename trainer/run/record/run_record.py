@@ -1,6 +1,7 @@
 """The reader of a run's directory: each part is read once, when it is first used."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -105,12 +106,31 @@ class RunRecord:
         file = self.evaluations.get(dataset, {}).get(step)
         return {} if file is None else read_record(file, EvaluationRecord)
 
+    def results(self, step: int) -> list[tuple[str, str, int, str | None, str]]:
+        """Held-out set, metric, rows, value before training and at ``step``, of every metric measured at ``step``."""
+        found = []
+        for dataset in self.evaluations:
+            evaluation = self.evaluation(dataset, step)
+            before = {} if step == 0 else _with_intervals(self.evaluation(dataset, 0))
+            for metric, value in _with_intervals(evaluation).items():
+                found.append((dataset, metric, int(evaluation["n_items"]), before.get(metric), value))
+        return found
+
     def _evaluation_files(self, kind: str) -> dict[str, dict[int, Path]]:
         found: dict[str, dict[int, Path]] = {}
         for path in sorted((self.path / EVALUATIONS).glob(f"*/step-*.{kind}")):
             if (step := path.stem.removeprefix("step-")).isdecimal():
                 found.setdefault(path.parent.name, {})[int(step)] = path
         return found
+
+
+def _with_intervals(evaluation: Mapping[str, Any]) -> dict[str, str]:
+    """Metric → its value and interval."""
+    return {
+        name: f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]"
+        for name, value in evaluation.items()
+        if isinstance(value, dict) and {"value", "low", "high"} <= value.keys() and value["value"] is not None
+    }
 
 
 def _metrics_of(line: bytes) -> dict[str, Any] | None:

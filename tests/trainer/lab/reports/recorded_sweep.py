@@ -49,18 +49,9 @@ def record_sweep(
             budget = {"steps_per_rollout": steps, "rollouts": 20.0}
             cell = {"name": name, "variant": variant, "baseline": "grpo", "seed": seed}
             cells.append({**cell, "settings": settings, "budget": budget})
-            record_run(
-                directory / name / "run",
-                variant,
-                seed,
-                settings,
-                random_seed=[seed, number],
-                effect=effect,
-                steps_per_rollout=steps,
-                items=items,
-                per_item=per_item,
-                finished=name not in unfinished,
-            )
+            how: dict[str, Any] = {"random_seed": [seed, number], "effect": effect, "steps_per_rollout": steps}
+            how |= {"items": items, "per_item": per_item, "finished": name not in unfinished}
+            record_run(directory / name / "run", variant, seed, settings, **how)
     described = {"name": "three <ways>", "file": "sweep.yaml", "config": "base.yaml", "baseline": "grpo"}
     (directory / "sweep.json").write_text(json.dumps({**described, "seeds": list(seeds), "cells": cells}))
     return directory
@@ -92,9 +83,8 @@ def record_run(
         step = rollouts * steps_per_rollout
         shared = np.random.default_rng(0)  # items are as hard for all runs
         _, difficulty = answers(shared, sweeps=1, seeds=1, items=items, accuracy=0.7, seed_sd=0.0)
-        chance = 1 / (
-            1 + np.exp(-(2.0 * difficulty[0, 0] - 0.4 + learned + effect * (rollouts > 0) + rng.normal(0, 0.1)))
-        )
+        logit = 2.0 * difficulty[0, 0] - 0.4 + learned + effect * (rollouts > 0) + rng.normal(0, 0.1)
+        chance = 1 / (1 + np.exp(-logit))
         records = [_record(item, bool(rng.random() < chance[item]), rng) for item in range(items)]
         result = EvaluationResult("test", step, [Decoding()], records, seconds=1.0)
         if per_item:
@@ -116,34 +106,21 @@ def record_run(
 
 def _record(item: int, correct: bool, rng: np.random.Generator) -> dict[str, Any]:
     unscored = item == 7
-    return {
-        "item": item,
-        "sample": 0,
-        "greedy": False,
-        "group": str(3 + item % 2),
-        "correct": None if unscored else correct,
-        "answer": "6 * 7" if correct else None,
-        "reward": None if unscored else float(correct),
-        "num_tokens": int(rng.integers(10, 60)) + 30 * (not correct),
-        "truncated": not correct and item % 5 == 0,
-        "prompt": f"Make {item + 3} from 1, 2 and 3.",
-        "completion": HOSTILE if item < 3 else f"1 + 2 = {item}",
-        "reference": json.dumps({"numbers": [1, 2, 3], "target": item + 3}),
-        "countdown/score": None if unscored else float(correct),
-        "format/score": None if unscored else float(item % 4 > 0),
-        "countdown/answer": None,
-        "countdown/reason": "it equals the target" if correct else "it equals <another> number",
-    }
+    reason = "it equals the target" if correct else "it equals <another> number"
+    score = None if unscored else float(correct)
+    tokens = int(rng.integers(10, 60)) + 30 * (not correct)
+    drawn = {"item": item, "sample": 0, "greedy": False, "group": str(3 + item % 2), "num_tokens": tokens}
+    verdict = {"correct": None if unscored else correct, "answer": "6 * 7" if correct else None, "reward": score}
+    written = {"completion": HOSTILE if item < 3 else f"1 + 2 = {item}", "truncated": not correct and item % 5 == 0}
+    reference = json.dumps({"numbers": [1, 2, 3], "target": item + 3})
+    asked = {"prompt": f"Make {item + 3} from 1, 2 and 3.", "reference": reference}
+    scores = {"countdown/score": score, "format/score": None if unscored else float(item % 4 > 0)}
+    said = {"countdown/answer": None, "countdown/reason": reason}
+    return {**drawn, **verdict, **asked, **written, **scores, **said}
 
 
 def _manifest(seed: int) -> dict[str, Any]:
     packages = {"evenkeel": "0.1.0", "torch": "2.13.0", "trl": "1.16.0"}
     prints = {"train": "04e10f54e94aeb41", "test": "20835693d71ee29c"}
-    rest = {"python": "3.11.7", "packages": packages, "seed": seed, "data_fingerprints": prints}
-    return {
-        "command": ["evenkeel", "train", f"seed={seed}"],
-        "git_revision": "0" * 40,
-        "git_diff": "",
-        **rest,
-        "world_size": 1,
-    }
+    rest = {"python": "3.11.7", "packages": packages, "seed": seed, "data_fingerprints": prints, "world_size": 1}
+    return {"command": ["evenkeel", "train", f"seed={seed}"], "git_revision": "0" * 40, "git_diff": "", **rest}

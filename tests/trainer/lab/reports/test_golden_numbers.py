@@ -35,9 +35,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 
 @pytest.fixture
 def ar(numbers: Comparison) -> Contrast:
-    contrast = numbers.contrast_of("ar")
-    assert contrast is not None
-    return contrast
+    return numbers.contrast_of("ar")
 
 
 def test_start_and_final_accuracy(numbers: Comparison):

@@ -11,11 +11,13 @@ from pyarrow import parquet
 from scipy import stats
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.reports.accuracies import final_accuracies
+from evenkeel.trainer.lab.reports.accuracies import accuracy_change, final_accuracies
 from evenkeel.trainer.lab.reports.contents import Report, report_on
 from evenkeel.trainer.lab.reports.curves import by_rollout
+from evenkeel.trainer.lab.reports.held_out import read_answers
 from evenkeel.trainer.lab.reports.page import write_report
 from evenkeel.trainer.lab.reports.run_files import read_runs
+from evenkeel.trainer.lab.reports.tables import number
 from evenkeel.trainer.lab.statistics.intervals import paired_difference
 from tests.trainer.lab.reports.recorded_sweep import record_run, record_sweep
 
@@ -71,9 +73,8 @@ def test_a_directory_without_runs_is_refused(tmp_path: Path):
 
 def test_what_should_have_been_equal_and_was_not_is_said(tmp_path: Path):
     sweep = record_sweep(tmp_path / "sweep", seeds=(0,))
-    lines = (sweep / "ar-s0/run/metrics.jsonl").read_text().splitlines()
-    kept = [line for line in lines if json.loads(line)["step"] < 20]
-    (sweep / "ar-s0/run/metrics.jsonl").write_text("\n".join(kept))
+    log = sweep / "ar-s0/run/metrics.jsonl"
+    log.write_text("\n".join(line for line in log.read_text().splitlines() if json.loads(line)["step"] < 20))
     manifest = sweep / "lopti-s0/run/manifest.json"
     manifest.write_text(manifest.read_text().replace("20835693d71ee29c", "other rows"))
     manifest = sweep / "ar-s0/run/manifest.json"
@@ -102,6 +103,34 @@ def test_without_common_seeds_variants_are_not_compared(tmp_path: Path):
     assert report.main.contrast_of("ar") is None
     assert report.main.contrast_of("lopti").seeds == [0, 1, 2]
     assert any("ar and its baseline grpo" in note for note in report.notes)
+
+
+def test_two_seeds_have_their_two_values_where_an_interval_would_say_nothing(tmp_path: Path):
+    sweep = record_sweep(tmp_path / "sweep", seeds=(0, 1))
+    report, runs = report_on(sweep), read_runs(sweep).by_variant
+    ours, theirs = (np.nanmean(final_accuracies(list(runs[name].values()), "test"), 1) for name in ("ar", "grpo"))
+    of_ar = next(row for row in report.tables["verdicts"].rows if row[0].text == "ar")
+    for cell, values in ((of_ar[1], ours), (of_ar[2], ours - theirs)):
+        assert cell.note == "two seeds: " + ", ".join(number(value) for value in sorted(values))
+
+
+def test_a_run_rose_where_the_interval_over_its_rows_says_so(tmp_path: Path):
+    """The change of each row that was scored, by a paired t test."""
+    run = record_run(tmp_path / "run")
+    before, after = (_rows(run / f"evaluations/test/step-0000{step}.parquet") for step in ("00", "20"))
+    pairs = [(new["correct"], old["correct"]) for new, old in zip(after, before, strict=True) if new["item"] != 7]
+    reference = stats.ttest_rel(*np.array(pairs, float).T).confidence_interval()
+    change = accuracy_change(read_runs(run).all[0], "test")
+    assert (change.low, change.high) == pytest.approx(tuple(reference))
+    assert " rose" in report_on(run).headline
+    scored = [row for row in after if row["item"] != 7]
+    for step in ("00", "20"):  # the same answers twice
+        parquet.write_table(pyarrow.Table.from_pylist(scored), run / f"evaluations/test/step-0000{step}.parquet")
+    read_answers.cache_clear()
+    report = report_on(run)
+    assert " rose" not in report.headline
+    *others, longest = (group.samples[0][2] for group in report.samples)
+    assert longest["num_tokens"] == max(row["num_tokens"] for row in scored if row not in others)
 
 
 def test_the_number_of_samples_may_change_on_the_way(tmp_path: Path):

@@ -16,7 +16,8 @@ from evenkeel.trainer.run.record.rollouts import RecordedRollouts, write_rollout
 from tests.trainer.lab.reports.recorded_sweep import CONFIG, HOSTILE
 
 GROUP = 8
-AR = {"algorithm": {"token_weight": {"name": "adv_reweight", "alpha": 0.2}}}
+BATCH = {"prompts_per_rollout": 8, "sequences_per_update": 64}  # of which half is recorded
+AR = {"algorithm": {"token_weight": {"name": "adv_reweight", "alpha": 0.2}, **BATCH}}
 
 
 def data_of(page: Path) -> list[dict]:
@@ -30,30 +31,17 @@ def recorded_row(random: Any, number: int, row: int) -> dict[str, Any]:
     reward = float(right)
     unscored = row % 31 == 30
     text = HOSTILE if row == 3 else " ".join(map(str, ids))
-    return {
-        "batch": number,
-        "step": number,
-        "row": row,
-        "group": row // GROUP,
-        "prompt": f"user {HOSTILE} assistant",
-        "prompt_ids": [3, 5 + row // GROUP, 4],
-        "reference": HOSTILE,
-        "completion": text,
-        "completion_ids": ids,
-        "num_tokens": len(ids),
-        "truncated": len(ids) == 8,
-        "mask": [True, False] + [True] * (len(ids) - 2) if row % GROUP == 7 else None,  # a tool wrote the second
-        "correct": None if unscored else right,
-        "rewards/countdown": None if unscored else reward,
-        "reward": None if unscored else reward,
-        "countdown/answer": HOSTILE,
-        "countdown/reason": "equals 5" if right else "not 5",
-        "others": None,
-        "advantage": 0.0 if unscored else reward - 0.5,
-        "advantages": None,
-        "old_logps": np.log(random.uniform(0.05, 1, size=len(ids))).tolist(),
-        "entropies": random.uniform(0, 2, size=len(ids)).tolist(),
-    }
+    mask = [True, False] + [True] * (len(ids) - 2) if row % GROUP == 7 else None  # a tool wrote the second
+    score = None if unscored else reward
+    place = {"batch": number, "step": number, "row": row, "group": row // GROUP}
+    prompt = {"prompt": f"user {HOSTILE} assistant", "prompt_ids": [3, 5 + row // GROUP, 4], "reference": HOSTILE}
+    written = {"completion": text, "completion_ids": ids, "num_tokens": len(ids), "truncated": len(ids) == 8}
+    verdict = {"correct": None if unscored else right, "rewards/countdown": score, "reward": score, "others": None}
+    said = {"countdown/answer": HOSTILE, "countdown/reason": "equals 5" if right else "not 5"}
+    advantage = {"advantage": 0.0 if unscored else reward - 0.5, "advantages": None, "mask": mask}
+    old_logps = np.log(random.uniform(0.05, 1, size=len(ids))).tolist()
+    scores = {"old_logps": old_logps, "entropies": random.uniform(0, 2, size=len(ids)).tolist()}
+    return {**place, **prompt, **written, **verdict, **said, **advantage, **scores}
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +87,12 @@ def test_steps_can_be_chosen_and_nothing_to_read_is_refused(page: Path, tmp_path
     chosen = tmp_path / "chosen.html"
     assert main([str(page.parent), "--steps", "5:6", "--to", str(chosen), "--most", "16"]) == 0
     assert {group["step"] for group in data_of(chosen)} <= {5, 6}
+    assert {group["step"] - group["batch"] for group in data_of(chosen)} == {1}  # as the terminal counts
     assert len(data_of(chosen)) == 2
-    assert "64 rollouts of 2 rollout batches" in " ".join(chosen.read_text().split())
+    text = " ".join(chosen.read_text().split())
+    assert "64 of the 128 rollouts of 2 rollout batches, steps 5 to 6:" in text
+    assert "16 rollouts can be read" in text
+    assert re.search("<details id=[^<]*<summary>[^<]*</summary> <form", text)  # closed, which a phone leaves so
     assert main([str(page.parent), "--steps", "99:"]) == 2
     assert main([str(tmp_path)]) == 2
     assert "logging.rollouts" in capsys.readouterr().err

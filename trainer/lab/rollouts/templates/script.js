@@ -6,6 +6,7 @@
   const more = document.getElementById("more");
   const PAGE = 10;
   let shown = PAGE;
+  document.getElementById("choose").open = matchMedia("(min-width: 641px)").matches;  // on a phone they fill the screen
 
   // Everything that a policy wrote becomes a text node, never markup.
   const element = (name, className, text) => {
@@ -56,12 +57,12 @@
         const token = element("span", "", piece);
         if (rollout.counted && !rollout.counted[place]) {
           token.className = "uncounted";
-          token.title = `token ${place}: not trained`;
+          token.title = `token ${place + 1}: not trained`;
         } else if (kind) {
           token.style.backgroundColor = color(rollout, place, kind);
           const value = kind === "probs" ? rollout.probs[place]
             : Array.isArray(rollout.weighed) ? rollout.weighed[place] : rollout.weighed;
-          token.title = `token ${place}: ${value}`;
+          token.title = `token ${place + 1}: ${value}`;
         }
         box.append(token);
       });
