@@ -25,6 +25,9 @@ DIAGNOSTICS = {
     "environment/turns": "turns a completion",
     "environment/frac_failed": "share of rows whose environment failed",
     "tools/failure_frequency": "share of calls that failed",
+    "perf/generated_tokens_per_second": "tokens generated a second and device",
+    "perf/trained_tokens_per_second": "tokens trained a second and device",
+    "perf/mfu": "model FLOPs utilization (%)",
 }
 """Metric → its title, in the order of the pictures; those that no run has logged are left out."""
 
