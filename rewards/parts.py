@@ -1,12 +1,14 @@
 """Verifiers and generators of rows by name: the tables of those that ship, and how a verifier is built."""
 
 import inspect
+import typing
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from evenkeel.rewards.generators import rows
 from evenkeel.rewards.registry import ORIGINS, Found, Kind, PartError, PartSpec
+from evenkeel.rewards.user_verifiers.trl_function import BATCH, HOOKS, TRLFunction
 from evenkeel.rewards.user_verifiers.verifier import is_users
 from evenkeel.rewards.verifier import Verdict, Verifier, as_verdict
 from evenkeel.rewards.verifiers.code_tests import CodeTests
@@ -64,7 +66,8 @@ def build_verifier(spec: PartSpec) -> Verifier:
 
     ``spec`` names a `Verifier` class, whose constructor takes the options, a function
     ``(completion, reference, *, option…) → Verdict``, or a `Verifier` object, which takes no options. An option that is
-    itself a `Verifier` is written like one and built first.
+    itself a `Verifier` is written like one and built first. A function that takes ``completions`` becomes a
+    `TRLFunction`, whose options are its named arguments; one that returns a ``Callable`` makes such a function.
 
     Raises:
         PartError: unknown name (with the nearest), failing import; unknown, missing or ill-typed options.
@@ -78,8 +81,7 @@ def build_verifier(spec: PartSpec) -> Verifier:
         what = f"verifier {found.label!r} is neither a subclass of evenkeel.rewards.Verifier nor a function."
         raise PartError(what, code="not-a-verifier")
     if not isinstance(target, type):
-        options = VERIFIER_KIND.checked_options(found, _options_of_function(found), target)
-        return FunctionVerifier(partial(target, **options) if options else target)
+        return _of_function(found)
     parameters = inspect.signature(target).parameters.values()
     options = VERIFIER_KIND.checked_options(found, parameters, target, {Verifier: build_verifier})
     try:
@@ -96,12 +98,37 @@ def build_verifier(spec: PartSpec) -> Verifier:
     return built
 
 
-def _options_of_function(found: Found) -> list[inspect.Parameter]:
+def _of_function(found: Found) -> Verifier:
     try:
         parameters = list(inspect.signature(found.target).parameters.values())
     except (TypeError, ValueError):  # of C
         parameters = []
-    if [each.name for each in parameters[:2]] != ["completion", "reference"]:
-        what = f"verifier {found.label!r} is not called with (completion, reference)."
+    if [each.name for each in parameters[:2]] == ["completion", "reference"]:
+        return FunctionVerifier(_with_options(found, parameters[2:]))
+    if {each.name for each in parameters} & {*BATCH}:
+        others = [
+            each for each in parameters if each.name not in (*BATCH, *HOOKS) and each.kind is not each.VAR_KEYWORD
+        ]
+        return TRLFunction(_with_options(found, [each.replace(default=None) for each in others]))  # or they are columns
+    returned = (
+        VERIFIER_KIND._hints(found.label, found.target).get("return") if inspect.isfunction(found.target) else None
+    )
+    if (typing.get_origin(returned) or returned) is not Callable:
+        what = (
+            f"verifier {found.label!r} is not called with (completion, reference), nor with (completions, **columns)."
+        )
         raise PartError(f"{what} Write def verifier(completion, reference, *, …).", code="wrong-signature")
-    return parameters[2:]
+    make = _with_options(found, parameters)
+    try:
+        made = make()
+    except Exception as error:
+        what = f"verifier {found.label!r} cannot be made: {type(error).__name__}: {error}"
+        raise PartError(what, code="failed-constructor") from error
+    ORIGINS[id(made)] = made, (make, ())
+    return _of_function(Found(found.label, made, {}))
+
+
+def _with_options(found: Found, parameters: list[inspect.Parameter]) -> Callable[..., Any]:
+    hints_of = found.target if inspect.isfunction(found.target) else type(found.target).__call__
+    options = VERIFIER_KIND.checked_options(found, parameters, hints_of)
+    return partial(found.target, **options) if options else found.target

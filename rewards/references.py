@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from evenkeel.errors import Refusal
-from evenkeel.rewards.user_verifiers import TimedOut, bounded, trial_problem, users_part
-from evenkeel.rewards.verifier import Verdict, Verifier, score_problem
+from evenkeel.rewards.user_verifiers import TimedOut, TRLFunction, bounded, trial_problem, users_part
+from evenkeel.rewards.verifier import NOT_APPLICABLE, Verdict, Verifier, score_problem
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
 
 logger = logging.getLogger(__name__)
@@ -65,6 +65,7 @@ def check_rewards(
     row_tasks: Sequence[str | None] | None,
     source: str,
     *,
+    rows: Any = (),
     max_unusable: int = 0,
     only_measure: Collection[str] = (),
 ) -> list[int]:
@@ -78,18 +79,23 @@ def check_rewards(
     Args:
         tasks: label → the one task whose rows it scores; ``None`` = all rows.
         row_tasks: the rows' tasks; ``None`` = they have none.
+        rows: with all columns, for a `TRLFunction`, which may leave a row by ``None`` to other rewards that pay it.
         only_measure: labels of those with weight 0: rows that they cannot use are named, and trained on the others.
     """
     of_rows = row_tasks or [None] * len(references)
     left_out: set[int] = set()
+    paying = [task for label, task in tasks.items() if label not in only_measure]
     for label, verifier in verifiers.items():
         if isinstance(verifier, EnvironmentReward):
             continue
         own = [row for row, task in enumerate(of_rows) if tasks[label] in (None, task)]
-        mine = [references[row] for row in own]
+        mine = [rows[row] if isinstance(verifier, TRLFunction) else references[row] for row in own]
         if (users := users_part(verifier)) is not None and (problem := trial_problem(users, mine)):
             raise Refusal(f"{source}, {label}: {problem}", code="unusable-verifier")
         problems = {own[place]: problem for place, problem in unusable_references(verifier, mine).items()}
+        for row in [row for row, problem in problems.items() if NOT_APPLICABLE in problem]:
+            if sum(task in (None, of_rows[row]) for task in paying) > 1:
+                del problems[row]
         left_out |= set() if label in only_measure else problems.keys()
         if len(left_out) > max_unusable:
             raise Refusal(

@@ -3,20 +3,23 @@
 TRL leaves a row out only if *every* reward function returns ``None`` for it; a row that only some of them scored would
 be trained on part of its reward. So the functions of a run form a `RewardFunctionGroup`: a row that one of them cannot
 score is unscored by all, unless that function has weight 0. A row belongs to at most one task; functions of other tasks
-return ``None`` for it, which TRL leaves out of the sum.
+return ``None`` for it, which TRL leaves out of the sum, and so do those whose verdict does not apply.
 """
 
 import logging
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards.environments.row_environment import RowEnvironment, by_turn
 from evenkeel.rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
 from evenkeel.rewards.noise import RewardNoise, noisily_right
-from evenkeel.rewards.user_verifiers import bounded
+from evenkeel.rewards.user_verifiers import TRLFunction, bounded
+from evenkeel.rewards.user_verifiers.trl_function import AT_START, REFERENCE_COLUMNS, TrainerState
 from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
 
@@ -31,11 +34,11 @@ LogMetric = Callable[[str, float], None]
 class RewardFunction:
     """A verifier as TRL calls reward functions: one score per completion, ``None`` = unscored or of another task.
 
-    The rows' ``reference`` column is what each completion is scored against. Where TRL offers the hooks it logs the
-    columns ``<name>/answer`` (of a verifier that reads the reference) and ``<name>/reason`` of the completions table,
-    and per batch, under ``verifier/<name>/``: ``accuracy`` (share of scored completions with the full score),
-    ``frac_unscored``, ``frac_killed`` (cut off at a limit), ``time_p50_s`` and ``time_p99_s`` (wall time of one
-    verdict). TRL itself logs ``rewards/<name>/mean``.
+    A column of the rows is what each completion is scored against; a `TRLFunction` gets all. Where TRL offers the hooks
+    it logs the columns ``<name>/answer`` (of a verifier that reads the reference), ``<name>/reason`` and those of the
+    verdicts, and per batch, under ``verifier/<name>/``: ``accuracy`` (share of scored completions with the full
+    score), ``frac_unscored``, ``frac_killed`` (cut off at a limit), ``time_p50_s`` and ``time_p99_s`` (wall time of
+    one verdict). TRL itself logs ``rewards/<name>/mean``.
 
     With `RewardNoise` the scores are noisy if the caller passes ``row_key``: training does, evaluation does not. The
     metrics above and the column ``correct`` stay without noise; the column ``noisy_correct`` has it.
@@ -48,6 +51,7 @@ class RewardFunction:
         verifier: scores each completion. One that raises leaves its row unscored, with the exception as the reason: a
             malformed row must not end a long run. A user's own is bounded in time too (`rewards.user_verifiers`).
         name: names its metrics.
+        reference: name of the column with the references.
         task: scores only the rows whose ``task`` column is this; ``None`` = all rows.
         prefilled_thought: the chat template's generation prompt ends with ``<think>``. TRL passes the completion
             without it; the verifier gets it. A plain-text prompt is inspected itself instead.
@@ -55,17 +59,22 @@ class RewardFunction:
         only_measures: it has weight 0, so that rows that it cannot score are still trained on the other rewards.
     """
 
+    trainer_state: Any = AT_START
+    """TRL's, as it was passed last."""
+
     def __init__(
         self,
         verifier: Verifier,
         name: str,
         *,
+        reference: str = "reference",
         task: str | None = None,
         prefilled_thought: bool = False,
         noise: RewardNoise | None = None,
         only_measures: bool = False,
     ) -> None:
         self.verifier = verifier
+        self.reference = reference
         self.noise = noise
         self.only_measures = only_measures
         self._bounded = bounded(verifier)
@@ -79,23 +88,30 @@ class RewardFunction:
         *,
         prompts: Sequence[Any],
         completions: Sequence[Any],
-        reference: Sequence[Any],
-        completion_ids: Sequence[Sequence[int]] | None = None,
-        task: Sequence[str | None] | None = None,
         environments: Sequence[Any] | None = None,
-        row_key: Sequence[int] | None = None,
+        trainer_state: Any = None,
         log_extra: LogExtra | None = None,
         log_metric: LogMetric | None = None,
-        **_: Any,
+        **columns: Any,
     ) -> list[float | None]:
-        batch = Batch(prompts, completions, reference, completion_ids, task, environments, row_key)
+        needs_it = self.verifier.reads_reference and not isinstance(self.verifier, TRLFunction)
+        if needs_it and self.reference not in columns:
+            usual = next((name for name in REFERENCE_COLUMNS if name in columns), "…")
+            what = (
+                f"{self.__name__}: the rows have no column {self.reference!r}, only {', '.join(columns) or 'prompts'}."
+            )
+            raise Refusal(f"{what} Write reward_functions(…, reference={usual!r}).", code="missing-column")
+        self.trainer_state = trainer_state or self.trainer_state
+        batch = Batch(prompts, completions, environments, columns)
         found = self.group.verdicts(batch)
         verdicts = found.of_functions[self.__name__]
         is_first = self is self.group.functions[0]  # logs what is common to all functions
         if log_extra is not None:
-            if self.verifier.reads_reference:
-                log_extra(f"{self.__name__}/answer", [verdict and verdict.answer for verdict in verdicts])
-            log_extra(f"{self.__name__}/reason", [verdict and verdict.reason for verdict in verdicts])
+            said = dict.fromkeys(("answer", "reason") if self.verifier.reads_reference else ("reason",))
+            said |= {column: None for each in verdicts if each for column in each.columns}
+            for column in said:
+                values = [each and {**vars(each), **each.columns}.get(column) for each in verdicts]
+                log_extra(f"{self.__name__}/{column}", values)
             if is_first:
                 log_extra("correct", found.correct)
                 if found.noisy_correct is not None:
@@ -119,15 +135,20 @@ class RewardFunction:
 
     def verdicts(self, batch: "Batch") -> list[Verdict | None]:
         """This verifier's verdict on each row; ``None`` for rows of other tasks."""
-        tasks = batch.tasks or [None] * len(batch.completions)
+        nothing, ids = [None] * len(batch.completions), batch.columns.get("completion_ids")
+        tasks, golds = (batch.columns.get(name, nothing) for name in ("task", self.reference))
         mine = [row for row, task in enumerate(tasks) if self.task is None or task == self.task]
         texts = [self._text(batch, row) for row in mine]
-        references = [batch.references[row] for row in mine]
+        references = [golds[row] for row in mine]
+        if isinstance(self.verifier, TRLFunction):
+            texts = [batch.completions[row] for row in mine]
+            state = TrainerState(**vars(self.trainer_state))
+            columns = {**batch.columns, "prompt": batch.prompts, "trainer_state": [state] * len(nothing)}
+            references = [{name: values[row] for name, values in columns.items()} for row in mine]
         if isinstance(self.verifier, EnvironmentReward) and batch.environments is not None:
             found = self.verifier.of([batch.environments[row] for row in mine])
-        elif isinstance(self.verifier, TokenVerifier) and batch.token_ids is not None:
-            ids = [batch.token_ids[row] for row in mine]
-            found = self._bounded.judge_all(texts, references, ids)  # type: ignore[call-arg]
+        elif isinstance(self.verifier, TokenVerifier) and ids is not None:
+            found = self._bounded.judge_all(texts, references, [ids[row] for row in mine])  # type: ignore[call-arg]
         else:
             found = self._bounded.judge_all(texts, references)
         verdicts: list[Verdict | None] = [None] * len(batch.completions)
@@ -141,15 +162,15 @@ class RewardFunction:
 
     def is_noisily_right(self, batch: "Batch", row: int, verdict: Verdict) -> bool | None:
         """The same with the noise that training sees."""
-        right = self.is_right(verdict)
-        if self.noise is None or batch.row_keys is None or right is None:
+        right, keys = self.is_right(verdict), batch.columns.get("row_key")
+        if self.noise is None or keys is None or right is None:
             return right
         return noisily_right(
             self.noise,
             right,
             label=self.__name__,
-            row_key=batch.row_keys[row],
-            problem=[batch.prompts[row], batch.references[row]],
+            row_key=keys[row],
+            problem=[batch.prompts[row], batch.columns.get(self.reference, batch.prompts)[row]],
             completion=self._text(batch, row),
             answer=verdict.answer,
         )
@@ -162,6 +183,9 @@ class RewardFunction:
 
     def _log(self, verdicts: Sequence[Verdict], log_metric: LogMetric) -> None:
         area = f"verifier/{self.__name__}"
+        for metric, value in (each for verdict in verdicts for each in verdict.metrics):
+            log_metric(metric, value)
+        verdicts = [verdict for verdict in verdicts if verdict.applies]
         for verdict in verdicts:  # TRL averages over the calls of all ranks: one call per completion is exact
             log_metric(f"{area}/frac_unscored", float(verdict.score is None))
             log_metric(f"{area}/frac_killed", float(verdict.killed))
@@ -187,24 +211,20 @@ class Batch:
     """TRL's arguments of reward functions for one batch, one row per completion.
 
     Attributes:
-        token_ids: the tokens that the policy sampled; ``None`` = unknown.
-        tasks: the rows' tasks; ``None`` = no tasks.
         environments: those in which the policy acted; ``None`` = no environments.
-        row_keys: a number for each sample of the run; ``None`` outside of training.
+        columns: of the rows, among them ``completion_ids``, the tokens that the policy sampled, where they are known;
+            ``task``, where there are tasks; ``row_key``, a number for each sample of the run, in training.
     """
 
     prompts: Sequence[Any]
     completions: Sequence[Any]
-    references: Sequence[Any]
-    token_ids: Sequence[Sequence[int]] | None = None
-    tasks: Sequence[str | None] | None = None
-    environments: Sequence[Any] | None = None
-    row_keys: Sequence[int] | None = None
+    environments: Sequence[Any] | None
+    columns: Mapping[str, Sequence[Any]]
 
     def is_same(self, other: "Batch") -> bool:
         """True if both hold the very same objects, as TRL passes them to one function after another."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return all(mine is theirs for mine, theirs in pairs)
+        mine, theirs = ({**each.columns, **vars(each), "columns": None} for each in (self, other))
+        return mine.keys() == theirs.keys() and all(mine[name] is theirs[name] for name in mine)
 
 
 @dataclass(frozen=True)
@@ -238,20 +258,27 @@ class RewardFunctionGroup:
         return self._newest[1]
 
     def _made(self, batch: Batch) -> Verdicts:
-        verdicts = {function.__name__: function.verdicts(batch) for function in self.functions}
+        later = [each for each in self.functions if getattr(each.verifier, "is_async", False)]
+        with ThreadPoolExecutor() as threads:  # at once, as TRL awaits them
+            waiting = [(each, threads.submit(each.verdicts, batch)) for each in later]
+            verdicts = {each.__name__: each.verdicts(batch) for each in self.functions if each not in later}
+            verdicts |= {each.__name__: result.result() for each, result in waiting}
         failures = [getattr(each, "failure", None) for each in batch.environments or [None] * len(batch.completions)]
         unscored: list[bool] = []
         correct: list[bool | None] = []
         noisy: list[bool | None] = []
         for number, failure in enumerate(failures):
             found = [(function, verdicts[function.__name__][number]) for function in self.functions]
-            row = [(function, verdict) for function, verdict in found if verdict is not None]
-            is_unscored = any(verdict.score is None for function, verdict in row if not function.only_measures)
+            given = [(function, verdict) for function, verdict in found if verdict is not None]
+            row = [(function, verdict) for function, verdict in given if verdict.applies]
+            paid = [verdict for function, verdict in row if not function.only_measures]
+            nobody_pays = not paid and not all(function.only_measures for function, _ in given)
+            is_unscored = nobody_pays or any(verdict.score is None for verdict in paid)
             unscored.append(failure is not None or not row or is_unscored)
             first, verdict = row[0] if row else (self.functions[0], Verdict(None, None, ""))
             correct.append(None if unscored[-1] else first.is_right(verdict))
             noisy.append(None if unscored[-1] else first.is_noisily_right(batch, number, verdict))
-        is_noisy = batch.row_keys is not None and any(function.noise is not None for function in self.functions)
+        is_noisy = "row_key" in batch.columns and any(function.noise is not None for function in self.functions)
         return Verdicts(verdicts, unscored, correct, noisy if is_noisy else None)
 
 
@@ -259,6 +286,7 @@ def reward_functions(
     verifiers: Mapping[str, Verifier],
     *,
     tasks: Mapping[str, str | None] | None = None,
+    reference: str = "reference",
     prefilled_thought: bool = False,
     noise: Mapping[str, RewardNoise | None] | None = None,
     only_measure: Collection[str] = (),
@@ -269,6 +297,7 @@ def reward_functions(
         verifiers: name of the metrics → verifier, in the order of the rewards' weights. The first one of a row's task
             decides whether the row counts as right.
         tasks: name → the one task whose rows it scores; absent or ``None`` = all rows.
+        reference: name of the column with the references, such as ``solution``.
         prefilled_thought: see `RewardFunction`.
         noise: name → its noise; absent or ``None`` = no noise.
         only_measure: names of those with weight 0.
@@ -277,6 +306,7 @@ def reward_functions(
         RewardFunction(
             verifier,
             name,
+            reference=reference,
             task=(tasks or {}).get(name),
             noise=(noise or {}).get(name),
             only_measures=name in only_measure,

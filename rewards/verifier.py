@@ -10,13 +10,14 @@ import math
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 logger = logging.getLogger(__name__)
 FAILED = "the verifier failed"
 """Begins the reason of each row that is unscored because its verifier raised or ended."""
+NOT_APPLICABLE = "it returned None: not applicable"
 
 LARGEST_SCORE = 1e12
 """In magnitude. Rewards are float32, whose largest is 3.4e38. The squares of a million scores of 1e12 sum up to 1e30,
@@ -33,6 +34,9 @@ class Verdict:
         reason: why this score, in words for the person who reads the completions table.
         killed: scoring was cut off at a limit of time or memory.
         seconds: wall time of scoring; ``None`` = not measured. Ignored by ``==``.
+        applies: false = only the run's other rewards count for this completion; its score is ``None``.
+        columns: further columns of the completions table.
+        metrics: names and values to log.
     """
 
     score: float | None
@@ -40,6 +44,9 @@ class Verdict:
     reason: str
     killed: bool = False
     seconds: float | None = field(default=None, compare=False)
+    applies: bool = True
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Sequence[tuple[str, float]] = ()
 
 
 class Verifier(ABC):
@@ -124,7 +131,9 @@ def as_verdict(result: Any) -> Verdict:
         score = None if result.score is None else as_verdict(result.score).score
         answer = None if result.answer is None else str(result.answer)
         seconds = None if result.seconds is None else float(result.seconds)
-        return Verdict(score, answer, str(result.reason), bool(result.killed), seconds)
+        metrics = tuple((str(name), float(value)) for name, value in result.metrics)
+        rest = bool(result.applies), dict(result.columns), metrics
+        return Verdict(score, answer, str(result.reason), bool(result.killed), seconds, *rest)
     if result is None:
         return Verdict(None, None, "the verifier returned None, which is unscored")
     number = result.item() if callable(getattr(result, "item", None)) and getattr(result, "size", 1) != 0 else result

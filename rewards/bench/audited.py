@@ -10,14 +10,14 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from evenkeel.rewards.registry import Kind
+from evenkeel.rewards.user_verifiers.trl_function import AT_START
 from evenkeel.rewards.verifier import Verifier, as_verdict
 
 _TRAINERS = {
-    "trainer_state": SimpleNamespace(global_step=0, max_steps=100, epoch=0.0, num_train_epochs=1),
+    "trainer_state": AT_START,
     "log_extra": lambda column, values: None,
     "log_metric": lambda name, value: None,
 }

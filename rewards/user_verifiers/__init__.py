@@ -6,6 +6,7 @@ protects the run from that; `trial_problem` tries the verifier on its own data f
 
 from evenkeel.rewards.user_verifiers.traits import traits
 from evenkeel.rewards.user_verifiers.trial import trial_problem
+from evenkeel.rewards.user_verifiers.trl_function import TRLFunction
 from evenkeel.rewards.user_verifiers.verifier import TimedOut, UserVerifier, bounded, users_part
 
-__all__ = ["TimedOut", "UserVerifier", "bounded", "traits", "trial_problem", "users_part"]
+__all__ = ["TRLFunction", "TimedOut", "UserVerifier", "bounded", "traits", "trial_problem", "users_part"]

@@ -39,19 +39,19 @@ traits = Traits
 
 def traits_of(verifier: Any) -> Traits:
     """The traits of a verifier, or of the function that it wraps."""
-    written = _written(verifier)
+    part = written(verifier)
     names = [each.name for each in fields(Traits)]
-    return Traits(**{name: getattr(written, name) for name in names if hasattr(written, name)})
+    return Traits(**{name: getattr(part, name) for name in names if hasattr(part, name)})
 
 
 def name_of(verifier: Any) -> str:
     """``module:name`` of the class or function that the user wrote."""
-    written = _written(verifier)
-    named = written if hasattr(written, "__qualname__") else type(written)
+    part = written(verifier)
+    named = part if hasattr(part, "__qualname__") else type(part)
     return f"{named.__module__}:{named.__qualname__}"
 
 
-def _written(verifier: Any) -> Any:
+def written(verifier: Any) -> Any:
     """The user's object, without `functools.partial` and the wrappers of this package around it."""
     while True:
         if isinstance(verifier, functools.partial):

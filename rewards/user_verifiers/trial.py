@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards.user_verifiers.traits import name_of
+from evenkeel.rewards.user_verifiers.trl_function import TRLFunction
 from evenkeel.rewards.user_verifiers.verifier import TimedOut, UserVerifier
 from evenkeel.rewards.verifier import FAILED, Verdict, score_problem
 
@@ -20,17 +22,22 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     tried on every row by `evenkeel.rewards.references`.
 
     Args:
-        references: the rows' references; at most eight of them, spread over all, are used.
+        references: the rows' references, of a `TRLFunction` the rows; at most eight, spread over all, are used.
     """
+    of_rows = isinstance(verifier.verifier, TRLFunction)
+    read = [each.get("reference") if of_rows else each for each in references]
     rows = range(0, len(references), max(1, -(-len(references) // MOST_ROWS)))
-    chosen = [(text, row) for row in rows for text in _texts(references[row])]
-    verdicts = verifier.judge_all([text for text, _ in chosen], [references[row] for _, row in chosen])
+    chosen = [(text, row) for row in rows for text in _texts(read[row])]
+    try:
+        verdicts = verifier.judge_all([text for text, _ in chosen], [references[row] for _, row in chosen])
+    except Refusal as refusal:  # a column is missing
+        return str(refusal)
     scored = {row for (_, row), verdict in zip(chosen, verdicts, strict=True) if verdict.score is not None}
     name = name_of(verifier.verifier)
     for (text, row), verdict in zip(chosen, verdicts, strict=True):
         if problem := _problem(verdict, row in scored):
-            return f"verifier {name}, tried on {text!r:.60} and reference {row}, {references[row]!r:.80}: {problem}"
-    if chosen and not scored:
+            return f"verifier {name}, tried on {text!r:.60} and reference {row}, {read[row]!r:.80}: {problem}"
+    if chosen and not scored and any(verdict.applies for verdict in verdicts):
         return f"verifier {name} scores none of {len(chosen)} trials: {verdicts[0].reason:.200}"
     full = verifier.full_score
     if chosen and verifier.reads_reference and all(each.score is not None and each.score >= full for each in verdicts):

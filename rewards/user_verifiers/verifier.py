@@ -8,6 +8,7 @@ from typing import Any
 
 from evenkeel.rewards.isolation.workers.user_part import UserPart
 from evenkeel.rewards.user_verifiers.traits import Traits, name_of, traits_of
+from evenkeel.rewards.user_verifiers.trl_function import TRLFunction
 from evenkeel.rewards.verifier import FAILED, TokenVerifier, Verdict, Verifier, as_verdict
 
 _SHIPPED = "evenkeel.rewards.verifiers."
@@ -81,6 +82,8 @@ class UserVerifier(Verifier):
         token_ids: Sequence[Sequence[int] | None] | None = None,
     ) -> list[Verdict]:
         """Score a batch within ``timeout_s``. Rows after one that ends the process are scored by a new process."""
+        if isinstance(self.verifier, TRLFunction) and references:
+            self.verifier.check_columns(references[0])
         columns: list[Sequence[Any]] = [completions, references]
         if isinstance(self.verifier, TokenVerifier):
             columns.append(token_ids or [None] * len(completions))
@@ -110,7 +113,7 @@ class UserVerifier(Verifier):
                 ends += 1
                 why = f"{FAILED}: its process ended {result.detail}"
                 found.append(Verdict(None, None, why, killed=True))
-                if ends == MOST_ENDS:
+                if ends == MOST_ENDS or isinstance(self.verifier, TRLFunction):
                     why = f"{FAILED}: its process ended {ends} times in this batch"
                     leave(Verdict(None, None, why, killed=True))
             else:

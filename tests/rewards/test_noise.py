@@ -49,18 +49,12 @@ def test_random_noise_is_of_the_sample_and_systematic_noise_of_what_was_answered
     assert [seen(half, samples), seen(by_answer, samples), seen(by_answer, answers)] == [2, 1, 2]
 
 
-def test_a_draw_is_pinned():
+def test_a_pattern_bounds_where_errors_are_and_a_draw_is_pinned():
     """By `b2sum -l 64` of ``[0, "count", [1, "3 + 4"]]``: a run goes on with the same errors in another version."""
     assert uniform(0, "count", [1, "3 + 4"]) == (0xB306A3F41E72A260 >> 11) * 2.0**-53
-
-
-def test_a_pattern_bounds_where_errors_are():
     noise = RewardNoise(false_positive=1.0, matching=r"\*")
     assert noisy(noise, False, completion="3 * 4")
     assert not noisy(noise, False, completion="3 + 4")
-
-
-def test_noise_that_is_none_is_refused():
     with pytest.raises(ValidationError, match="no regular expression"):
         RewardNoise(false_positive=0.1, matching="(")
 
@@ -70,28 +64,18 @@ def scored(noise: RewardNoise | None, **more: Any) -> tuple[list[float | None], 
     columns: dict[str, Any] = {}
     metrics: dict[str, list[float]] = defaultdict(list)
     (function,) = reward_functions({"count": build_verifier("countdown")}, noise={"count": noise})
-    scores = function(
-        prompts=[""] * 3,
-        completions=[RIGHT, WRONG, RIGHT],
-        reference=[REFERENCE, REFERENCE, {"numbers": "unusable"}],
-        log_extra=columns.__setitem__,
-        log_metric=lambda name, value: metrics[name].append(value),
-        **more,
-    )
-    return scores, columns, metrics
+    more |= {"prompts": [""] * 3, "reference": [REFERENCE, REFERENCE, {"numbers": "unusable"}]}
+    hooks: Any = {"log_extra": columns.__setitem__, "log_metric": lambda name, value: metrics[name].append(value)}
+    return function(completions=[RIGHT, WRONG, RIGHT], **more, **hooks), columns, metrics
 
 
-def test_training_is_told_what_the_noise_says_and_the_truth_is_logged():
-    scores, columns, metrics = scored(
-        RewardNoise(false_positive=1.0, false_negative=1.0, wrong_score=-2.0), row_key=[1, 2, 3]
-    )
+def test_training_is_told_what_the_noise_says_and_the_truth_is_logged_and_told_to_evaluations():
+    always = RewardNoise(false_positive=1.0, false_negative=1.0, wrong_score=-2.0)
+    scores, columns, metrics = scored(always, row_key=[1, 2, 3])
     assert scores == [-2.0, 1.0, None]
-    assert columns["correct"] == [True, False, None]
-    assert columns["noisy_correct"] == [False, True, None]
+    assert (columns["correct"], columns["noisy_correct"]) == ([True, False, None], [False, True, None])
     assert metrics["verifier/accuracy"] == metrics["verifier/count/accuracy"] == [1.0, 0.0]
-
-
-def test_an_evaluation_hands_over_no_keys_and_hears_the_truth():
+    # an evaluation hands over no keys
     plain, noisy = scored(None), scored(RewardNoise(false_positive=1.0, false_negative=1.0))
     assert plain[0] == noisy[0] == [1.0, 0.0, None]
     assert plain[1].keys() == noisy[1].keys()

@@ -16,10 +16,11 @@ README = (ROOT / "rewards" / "README.md").read_text()
 
 
 def test_the_example_is_taken_and_judges_in_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    (tmp_path / "my_parts.py").write_text(block)
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    (tmp_path / "my_parts.py").write_text("\n".join(blocks))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "my_parts", raising=False)  # that of another page
+    assert getattr(build_verifier("my_parts:judge"), "is_async", False)
     verifier = build_verifier("my_parts:ends_with_reference")
     own = bounded(verifier)
     assert isinstance(own, UserVerifier)
@@ -29,11 +30,8 @@ def test_the_example_is_taken_and_judges_in_its_process(tmp_path: Path, monkeypa
     assert RewardFunction(verifier, "mine")(**rows) == [1.0, 0.0, None]
 
 
-def test_every_verifier_that_ships_is_in_the_table() -> None:
+def test_every_verifier_that_ships_is_in_the_table_and_what_is_listed_exists() -> None:
     assert [name for name in VERIFIERS if f"`{name}`" not in README] == []
-
-
-def test_what_is_listed_exists() -> None:
     listed = re.findall(r"^    ([\w/.]+)  ", README, flags=re.MULTILINE)
     assert len(listed) >= 9
     assert [name for name in listed if not (ROOT / "rewards" / name).exists()] == []

@@ -27,13 +27,10 @@ def test_rows_that_nobody_can_solve_are_found() -> None:
     assert unusable_references(all_of, [{"numbers": [7, 5], "target": 7}]).keys() == {0}
 
 
-def test_rows_are_numbered_as_in_the_reference_column() -> None:
+def test_a_few_rows_are_left_out_and_named_by_their_numbers_and_more_refused(caplog: pytest.LogCaptureFixture) -> None:
     assert unusable_references(VERIFIERS["sums"], [GOOD, BAD, GOOD]).keys() == {1}
     with pytest.raises(Refusal, match=r"^data.train, sums: .* 1 rows:\n  row 3: .*\n.*max_unusable"):
         check_rewards(VERIFIERS, TASKS, REFERENCES, ROW_TASKS, "data.train")
-
-
-def test_a_few_are_left_out_and_named_and_more_over_all_verifiers_refused(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         kept = check_rewards(VERIFIERS, TASKS, REFERENCES, ROW_TASKS, "data.train", max_unusable=2)
     assert kept == [0, 1, 2, 4]
@@ -65,6 +62,12 @@ def test_a_users_verifier_is_tried_alike_alone_and_paid_by_length() -> None:
         sizes.clear()
 
 
-def test_no_row_after_a_timeout_counts_as_usable() -> None:
+def test_none_of_a_function_of_trls_leaves_a_row_to_others_that_pay_it_and_no_row_after_a_timeout_is_usable() -> None:
+    own = build_verifier(lambda completions, reference: [None if word == "no" else 0.0 for word in reference])
+    rows: Any = [{"prompt": "", "reference": reference} for reference in ("yes", "no")]
+    arguments: Any = {"a": own, "b": VERIFIERS["words"]}, {"a": None, "b": None}, ["yes", "no"], None, "data.train"
+    assert check_rewards(*arguments, rows=rows) == [0, 1]
+    with pytest.raises(Refusal, match=r"a: unusable references in 1 rows:\n  row 1: .* None: not applicable"):
+        check_rewards(*arguments, rows=rows, only_measure=["b"])
     found = unusable_references(build_verifier("tests.rewards.user_verifiers.written:sleeps"), range(70))
     assert ("timeout_s = 1" in found[0], found[69][:9]) == (True, "not tried")

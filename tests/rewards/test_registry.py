@@ -8,56 +8,40 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards import PartError, build_verifier, registry
-from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifier import Verifier
 from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
 
 
-class NoCall(Verifier):
-    """Its judge has another name."""
-
-    def judge(self, completion: str, reference: Any) -> Verdict:
-        return Verdict(1.0, None, "")
-
-
-class NoFile(Verifier):
+class NoFile(KnightsKnaves):
     def __init__(self) -> None:
         raise FileNotFoundError("no answers.json")
 
-    def __call__(self, completion: str, reference: Any) -> Verdict:
-        return Verdict(1.0, None, "")
 
-
+NOT_ACCEPTED = "option-not-accepted"
+GYM = "evenkeel.rewards.verifiers.reasoning_gym.verifier"
+HERE = "tests.rewards.user_verifiers.written"
 REFUSED = [
-    (NoCall, "failed-constructor", "abstract method __call__"),
+    (type("NoCall", (Verifier,), {}), "failed-constructor", "abstract method __call__"),
     (NoFile, "failed-constructor", "FileNotFoundError: no answers.json"),
     ("nights_knaves", "unknown-name", "Did you mean knights_knaves"),
     ("parts/mine.py:judge", "failed-import", "package.module:attribute"),
-    ({"name": "knights_knaves", "scheme": "papr"}, "option-not-accepted", "'accuracy' or 'paper'"),
+    ({"name": "knights_knaves", "scheme": "papr"}, NOT_ACCEPTED, "'accuracy' or 'paper'"),
     ({"name": "countdown", "use_al": True}, "unknown-option", "Did you mean use_all"),
-    ({"name": "tests.rewards.user_verifiers.written:last_word", "return": 1}, "unknown-option", "returns"),
-    ({"name": "countdown", "use_all": 1}, "option-not-accepted", "valid boolean"),
-    ({"name": "repetition_penalty", "max_penalty": 1.0}, "option-not-accepted", "less than or equal to 0"),
-    ({"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11}, "option-not-accepted", "more than"),
-    ({"name": "cosine_length", "max_tokens": 9, "verifier": "format"}, "option-not-accepted", "reads no answer"),
-    (
-        {"name": "cosine_length", "max_tokens": 9, "verifier": "countdown", "exceeded": 1},
-        "option-not-accepted",
-        "below",
-    ),
+    ({"name": f"{HERE}:last_word", "return": 1}, "unknown-option", "returns"),
+    ({"name": f"{HERE}:of_trl", "completions": []}, "unknown-option", "has no option 'completions'"),
+    ({"name": "trl.rewards:get_repetition_penalty_reward", "max_penalty": 1.0}, "failed-constructor", "be positive"),
+    ({"name": "countdown", "use_all": 1}, NOT_ACCEPTED, "valid boolean"),
+    ({"name": "repetition_penalty", "max_penalty": 1.0}, NOT_ACCEPTED, "less than or equal to 0"),
+    ({"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11}, NOT_ACCEPTED, "more than"),
+    ({"name": "cosine_length", "max_tokens": 9, "verifier": "format"}, NOT_ACCEPTED, "reads no answer"),
+    ({"name": "cosine_length", "max_tokens": 9, "verifier": "countdown", "exceeded": 1}, NOT_ACCEPTED, "below"),
+    ({"name": "cosine_length", "max_tokens": 9, "verifier": f"{HERE}:of_trl"}, NOT_ACCEPTED, "reads no answer"),
     ({"scheme": "paper"}, "part-without-name", "'scheme'"),
     ("no_such_package:verifier", "failed-import", "ModuleNotFoundError"),
     ({"name": 5}, "part-without-name", "5"),
     ("collections:OrderedDict", "standard-library", "collections:OrderedDict"),
-    (
-        {"name": "evenkeel.rewards.verifiers.reasoning_gym.verifier:_PUZZLE24", "use_all": False},
-        "unknown-option",
-        "has no option 'use_all'. Its options: none",
-    ),
-    (
-        {"name": "soft_overlong", "max_tokens": 90},
-        "missing-option",
-        "{name: soft_overlong, max_tokens: …, buffer_tokens: …}",
-    ),
+    ({"name": f"{GYM}:_PUZZLE24", "use_all": False}, "unknown-option", "has no option 'use_all'. Its options: none"),
+    ({"name": "soft_overlong", "max_tokens": 90}, "missing-option", "{name: soft_overlong, max_tokens: …, buffer_t"),
     ("evenkeel.rewards.extraction:answer_block", "wrong-signature", "(completion, reference)"),
 ]
 

@@ -67,6 +67,8 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
     trainer.remove_callback(PrinterCallback)
     state = Path(config.model.name_or_path) / TRAINER_STATE
     trainer.state.global_step = read_record(state, StateRecord)["global_step"] if state.exists() else 0
+    for function in experiment.reward_functions:
+        function.trainer_state = trainer.state
     return trainer
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from evenkeel.rewards import GENERATORS, Verifier, build_verifier, reward_functions
 from evenkeel.rewards.noise import RewardNoise
 from evenkeel.rewards.references import check_rewards
+from evenkeel.rewards.user_verifiers import TRLFunction
 from evenkeel.trainer.run.config import (
     BatchPlan,
     RunConfig,
@@ -115,7 +116,9 @@ class Experiment:
 
     def loaded(self, sources: Iterable[Source], system_prompt: str | None) -> Any:
         """The rows of ``sources`` one after another, whether or not a verifier can use them."""
-        return load_rows(sources, generators=GENERATORS, system_prompt=system_prompt, base_dir=self.folder)
+        options: Any = {"generators": GENERATORS, "system_prompt": system_prompt, "base_dir": self.folder}
+        of_trl = any(isinstance(each, TRLFunction) for each in self.verifiers.values())
+        return load_rows(sources, all_columns=of_trl, **options)
 
     def _usable(self, sources: Iterable[Source], label: str, most_unusable: int) -> Any:
         rows = self.loaded(sources, self.config.data.system_prompt)
@@ -126,6 +129,7 @@ class Experiment:
             rows["reference"],
             tasks,
             label,
+            rows=rows,
             max_unusable=most_unusable,
             only_measure=self._measuring,
         )

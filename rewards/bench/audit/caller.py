@@ -7,17 +7,13 @@ from typing import Any, Literal, TypeAlias
 
 from evenkeel.rewards.bench.audit.cases import Case
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
+from evenkeel.rewards.user_verifiers.trl_function import REFERENCE_COLUMNS, word_ids
 
 Signature: TypeAlias = Literal["TRL", "verl", "verifier"]
 Shape: TypeAlias = Literal["messages", "text"]
 
 ANSWER = "ANSWER"
 """Placeholder of the answer in a form, and of the gold in a column."""
-REFERENCE_COLUMNS = (
-    *("solution", "answer", "ground_truth", "reference", "target", "gold", "label", "expected", "final_answer"),
-    *("gold_answer", "correct_answer", "solutions", "answers", "ground_truths", "references", "targets", "labels"),
-)
-"""Usual names of the column that holds the reference."""
 MOST_ENDS = 20
 """Crashes and timeouts after which no more cases are run."""
 FIRST_SECONDS = 30.0
@@ -97,12 +93,10 @@ class Caller:
             extra = {"question": question, "index": 0, "split": "train"}
             row = {"data_source": "audit", "solution_str": case.completion, "ground_truth": gold}
             return row | {"extra_info": extra} | dict.fromkeys(self.columns, gold)
-        words = case.completion.split() or [""]
-        vocabulary = {word: number for number, word in enumerate(dict.fromkeys(words))}
         row = {
             "prompts": self._shaped("user", question),
             "completions": self._shaped("assistant", case.completion),
-            "completion_ids": [vocabulary[word] for word in words],
+            "completion_ids": word_ids(case.completion) or [0],
         }
         if self.signature == "verifier":
             return row | {"reference": reference}

@@ -73,10 +73,7 @@ def test_a_turn_whose_answer_trl_drops_is_not_called_again():
     with type(environments[0])._side_by_side(environments, [first, second]):
         environments[0].say(text="a")
         environments[1].say(text="b")
-        first += [
-            {"role": "tool", "content": "a"},
-            turn(("say", {"text": "c"})),
-        ]  # too long in the second row
+        first += [{"role": "tool", "content": "a"}, turn(("say", {"text": "c"}))]  # too long in the second row
         assert environments[0].say(text="c") == "a c"
     assert environments[1].say(text="d") == "b d"
 

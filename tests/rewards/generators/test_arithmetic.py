@@ -27,14 +27,11 @@ def test_values_are_pythons_and_no_step_leaves_the_bounds() -> None:
         assert all(1 <= number <= 9 for number in problem.numbers)
 
 
-def test_products_bind_first_and_equal_ones_go_from_the_left() -> None:
+def test_products_bind_first_equal_ones_go_from_the_left_and_the_order_makes_no_other_question() -> None:
     """2 + 3 * 4 * 5 − 6: 3 · 4 = 12, 12 · 5 = 60, 2 + 60 = 62, 62 − 6 = 56."""
     problem = ArithmeticProblem((2, 3, 4, 5, 6), ("+", "*", "*", "-"))
     assert [step.value for step in problem.steps] == [12, 60, 62, 56]
-
-
-def test_the_order_of_terms_and_factors_makes_no_other_question() -> None:
-    """2 + 3 * 4 − 1 and 4 * 3 − 1 + 2 have the terms +2, +3·4, −1; 2 − 3 * 4 + 1 has others."""
+    # 2 + 3 * 4 − 1 and 4 * 3 − 1 + 2 have the terms +2, +3·4, −1; 2 − 3 * 4 + 1 has others
     problem = ArithmeticProblem((2, 3, 4, 1), ("+", "*", "-"))
     assert problem.key == ArithmeticProblem((4, 3, 1, 2), ("*", "-", "+")).key
     assert problem.key != ArithmeticProblem((2, 3, 4, 1), ("-", "*", "+")).key

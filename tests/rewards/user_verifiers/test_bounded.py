@@ -30,8 +30,7 @@ def test_a_result_with_an_obvious_meaning_has_it_and_another_is_unscored_and_nam
     assert [verdict.score for verdict in verdicts] == [1.0, 0.0] * 6 + [None] * 6
     assert all(type(verdict.score) is float for verdict in verdicts[:12])
     for verdict, said in zip(verdicts[12::2], others.values(), strict=True):
-        assert verdict.reason.startswith(f"{HERE}:as_named")
-        assert said in verdict.reason
+        assert (verdict.reason.startswith(f"{HERE}:as_named"), said in verdict.reason) == (True, True)
 
 
 def test_a_row_at_which_it_ends_leaves_the_others_scored() -> None:
@@ -39,11 +38,8 @@ def test_a_row_at_which_it_ends_leaves_the_others_scored() -> None:
     completions = ["a", "raise", "exit", "crash", "b", "leave 0", "a"]
     verdicts = own(f"{HERE}:misbehaving").judge_all(completions, ["a"] * 7)
     assert [verdict.score for verdict in verdicts] == [1.0, None, None, None, 0.0, None, 1.0]
-    said = [verdict.reason for verdict in verdicts]
-    assert "LookupError: no such row" in said[1]
-    assert "sys.exit(3)" in said[2]
-    assert "ended by SIGSEGV" in said[3]
-    assert "ended with exit code 0" in said[5]
+    said = {1: "LookupError: no such row", 2: "sys.exit(3)", 3: "ended by SIGSEGV", 5: "ended with exit code 0"}
+    assert [words in verdicts[row].reason for row, words in said.items()] == [True] * 4
     assert [verdict.killed for verdict in verdicts] == [False, False, False, True, False, True, False]
 
 
@@ -62,11 +58,9 @@ def test_one_that_sleeps_or_holds_the_interpreter_costs_its_batch_the_time_and_n
 
 @pytest.mark.parametrize("spec", [f"{HERE}:with_client", f"{HERE}:WithClient"])
 def test_what_a_run_file_names_is_made_in_its_process_whatever_it_holds(spec: str) -> None:
-    verifier = own(spec)
-    (verdict,) = verifier.judge_all(["a"], ["a"])
-    assert verdict.score == 1.0
-    assert verdict.reason != f"process {os.getpid()}"
-    assert verifier.gold_completion("any") == "a"
+    (verdict,) = own(spec).judge_all(["a"], ["a"])
+    assert (verdict.score, verdict.reason == f"process {os.getpid()}") == (1.0, False)
+    assert own(spec).gold_completion("any") == "a"
 
 
 def test_one_that_no_process_can_import_is_called_here_as_trl_calls_reward_functions() -> None:
@@ -76,25 +70,19 @@ def test_one_that_no_process_can_import_is_called_here_as_trl_calls_reward_funct
         called.append((os.getpid(), threading.current_thread()))
         return float({"a": 1}[completion])
 
-    here = RewardFunction(build_verifier(closure), "mine")
     rows = {"prompts": [""] * 2, "completions": ["a", "b"], "reference": ["a"] * 2}
-    assert here(**rows) == [1.0, None]
+    assert RewardFunction(build_verifier(closure), "mine")(**rows) == [1.0, None]
     assert called == [(os.getpid(), threading.current_thread())] * 2
 
 
-def test_one_that_judges_batches_does_so_in_its_process() -> None:
+def test_one_that_judges_batches_does_so_in_its_process_and_what_has_limits_is_not_wrapped() -> None:
     verdicts = bounded(Batches()).judge_all(["a", "b"], ["a", "a"])
     assert [verdict.score for verdict in verdicts] == [1.0, 0.0]
     assert verdicts[0].reason not in ("", f"process {os.getpid()}")
     verdicts = bounded(Batches(missing=1)).judge_all(["a", "b"], ["a", "a"])
     assert all(verdict.score is None and "1 verdicts for 2" in verdict.reason for verdict in verdicts)
-
-
-def test_no_verifier_that_ships_is_wrapped() -> None:
-    verifier = build_verifier("countdown")
-    assert bounded(verifier) is verifier
-    once = own(f"{HERE}:misbehaving")
-    assert bounded(once) is once
+    for verifier in (build_verifier("countdown"), own(f"{HERE}:misbehaving")):
+        assert bounded(verifier) is verifier
 
 
 def test_what_a_taken_over_process_sends_is_data_and_is_never_run(tmp_path: Path) -> None:
@@ -112,7 +100,6 @@ def test_each_row_has_a_reference_and_token_ids_of_its_own() -> None:
             token_ids.clear()
             return Verdict(float(right), None, "")
 
-    reference, token_ids = ["a"], [1, 2]
-    verdicts = bounded(Emptying()).judge_all(["a", "a"], [reference] * 2, [token_ids] * 2)  # type: ignore[call-arg]
-    assert [verdict.score for verdict in verdicts] == [1.0, 1.0]
-    assert (reference, token_ids) == (["a"], [1, 2])
+    rows = [["a"]] * 2, [[1, 2]] * 2
+    assert [each.score for each in bounded(Emptying()).judge_all(["a", "a"], *rows)] == [1.0, 1.0]
+    assert rows == ([["a"]] * 2, [[1, 2]] * 2)

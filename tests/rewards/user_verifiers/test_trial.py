@@ -7,6 +7,7 @@ import pytest
 from evenkeel.errors import Refusal
 from evenkeel.rewards import Verdict, build_verifier
 from evenkeel.rewards.references import check_rewards
+from evenkeel.rewards.verifier import Verifier
 
 HERE = "tests.rewards.user_verifiers.written"
 REFERENCES = [f"word{number}" for number in range(100)]
@@ -20,7 +21,8 @@ def right(completion: str, reference: Any) -> float:
 
 
 def check(spec: Any) -> list[int]:
-    return check_rewards({"mine": build_verifier(spec)}, {"mine": None}, REFERENCES, None, "data.train")
+    rows = [{"prompt": "", "reference": reference} for reference in REFERENCES]
+    return check_rewards({"mine": build_verifier(spec)}, {"mine": None}, REFERENCES, None, "data.train", rows=rows)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,8 @@ def check(spec: Any) -> list[int]:
         f"{HERE}:misbehaving",
         f"{HERE}:short",
         f"{HERE}:with_alarm",
+        {"name": f"{HERE}:of_trl", "scale": 2.0},
+        lambda completions, ground_truth, **_: [right(*row) for row in zip(completions, ground_truth, strict=True)],
         lambda completion, reference: Verdict(len(set(completion) & set(str(reference))) / 9, completion, ""),
         lambda completion, reference: right(completion, reference) * len(called.append(1) or called) / len(called),
     ],
@@ -43,7 +47,10 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        (f"{HERE}:OneArgument", "takes 2 positional arguments but 3 were given"),
+        (
+            type("Mine", (Verifier,), {"__call__": lambda verifier, text: 1.0}),
+            "takes 2 positional arguments but 3 were given",
+        ),
         (f"{HERE}:exits", r"sys.exit\('bye'\)"),
         (f"{HERE}:leaves", r"exit code 0"),
         ({"name": f"{HERE}:last_word", "returns": "text"}, "of type str, which is not a verdict. Return"),
@@ -52,6 +59,9 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
         (lambda completion, reference: 1 / 0, "ZeroDivisionError"),
         (lambda completion, reference: None, "scores none"),
         (lambda completion, reference: None if len(completion) > 4000 else right(completion, reference), "a bad"),
+        (lambda completions, **_: [1.0], "1 rewards for 32 completions"),
+        (lambda completions, depth: [1.0], "needs the column depth, and the rows have: reference"),
+        (lambda completions, reference: [None if text else 0.0 for text in completions], "a bad completion"),
         (lambda completion, reference: 1e38 * (str(reference) in completion), r"1e\+38"),
     ],
     ids=lambda value: "a lambda" if callable(value) else str(value),

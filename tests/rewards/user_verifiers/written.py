@@ -1,14 +1,17 @@
 """Verifiers as users write them, well and badly."""
 
+import asyncio
 import contextlib
 import ctypes
 import os
 import pickle
 import re
+import signal
 import sys
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,19 +22,12 @@ from evenkeel.rewards.user_verifiers import traits
 
 def last_word(completion: str, reference: Any, *, returns: str = "verdict") -> Any:
     right = completion.split()[-1:] == [reference]
-    return {
-        "verdict": Verdict(float(right), None, "the last word"),
-        "float": float(right),
-        "int": int(right),
-        "bool": right,
-        "numpy": np.bool_(right),
-        "score of numpy": Verdict(np.float32(right), None, "the last word"),  # type: ignore[arg-type]
-        "None": None,
-        "text": str(right),
-        "tuple": (right, "why"),
-        "nan": float("nan"),
-        "everything": 1.0,
-    }[returns]
+    kinds = {"float": float, "int": int, "bool": bool, "numpy": np.bool_, "text": str}
+    if returns in kinds:
+        return kinds[returns](right)
+    if returns in ("verdict", "score of numpy"):
+        return Verdict(float(right) if returns == "verdict" else np.float32(right), None, "the last word")  # type: ignore[arg-type]
+    return {"None": None, "tuple": (right, "why"), "nan": float("nan"), "everything": 1.0}[returns]
 
 
 def as_named(completion: str, reference: Any) -> Any:
@@ -58,11 +54,28 @@ def misbehaving(completion: str, reference: Any) -> float:
     return float(completion == reference)
 
 
+@traits(timeout_s=3.0)
+def of_trl(completions: Any, solution: Any, log_extra: Any, scale: float = 1.0, **given: Any) -> list[float | None]:
+    """With TRL's signature; does what a completion says."""
+    texts = [completion if isinstance(completion, str) else completion[0]["content"] for completion in completions]
+    log_extra("reason", [f"process {os.getpid()}, level {level}" for level in given.get("level", texts)])
+    given["log_metric"]("mine/step", given["trainer_state"].global_step)
+    pairs = zip(texts, solution, strict=True)
+    return [None if text == "none" else scale * misbehaving(text, gold) for text, gold in pairs][texts.count("short") :]
+
+
+async def meets(completions: Any, folder: str, file: str, **more: Any) -> list[float]:
+    """Returns once another function has made its file too."""
+    Path(folder, file).touch()
+    while len(os.listdir(folder)) < 2:  # noqa: PTH208
+        await asyncio.sleep(0.01)
+    return [1.0] * len(completions)
+
+
 nameless = traits(timeout_s=1.0)(lambda completion, reference: misbehaving(completion, reference))
 
 
-def leaves(completion: str, reference: Any) -> float:
-    os._exit(0)
+exits, leaves = (lambda completion, reference: sys.exit("bye")), (lambda completion, reference: os._exit(0))
 
 
 class WithClient(Verifier):
@@ -105,19 +118,12 @@ def short(completion: str, reference: Any) -> float:
     return float(len(completion) < 10**6)
 
 
-def exits(completion: str, reference: Any) -> Verdict:
-    sys.exit("bye")
-
-
 @traits(timeout_s=1.0)
-def sleeps(completion: str, reference: Any) -> Verdict:
+def sleeps(completion: str, reference: Any) -> None:
     time.sleep(10)
-    return Verdict(1.0, None, "at last")
 
 
 def with_alarm(completion: str, reference: Any) -> bool:
-    import signal
-
     signal.signal(signal.SIGALRM, lambda *_: None)
     return completion == reference
 
@@ -133,8 +139,3 @@ class Batches(Verifier):
 
     def judge_all(self, completions: Any, references: Any) -> list[Verdict]:
         return [self(*row) for row in zip(completions, references, strict=True)][self.missing :]
-
-
-class OneArgument(Verifier):
-    def __call__(self, completion: str) -> Verdict:  # type: ignore[override]
-        return Verdict(1.0, None, "")

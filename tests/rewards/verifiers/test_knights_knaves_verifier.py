@@ -71,25 +71,16 @@ def test_generated_row_accepts_its_own_gold_and_no_other_assignment(scheme):
             assert (verifier(_completion(lines), reference).score == verifier.full_score) == is_solution
 
 
-def test_numpy_names_are_read():
+def test_numpy_names_are_read_and_there_is_no_gold_completion_without_a_solution():
     numpy = pytest.importorskip("numpy")
     reference = {**TABLE["references"]["three"], "names": numpy.array(NAMES, dtype=object)}
     assert KnightsKnaves()(KnightsKnaves().gold_completion(reference), reference).score == 1.0
-
-
-def test_gold_completion_is_none_without_a_solution():
     assert KnightsKnaves().gold_completion(TABLE["references"]["no solution"]) is None
 
 
 @pytest.mark.parametrize(
     "block",
-    [
-        " " * 200_000,
-        "Zoe" + " " * 9_000 + "x",
-        "Zoe is a knight. " * 500,
-        "<answer>" * 100_000,
-        "</think>" * 100_000,
-    ],
+    [" " * 200_000, "Zoe" + " " * 9_000 + "x", "Zoe is a knight. " * 500, "<answer>" * 100_000, "</think>" * 100_000],
     ids=lambda block: f"{block[:20]!r}, {len(block)}",
 )
 def test_time_is_bounded(block):

@@ -8,17 +8,7 @@ from evenkeel.rewards.verifiers.multiple_choice import MultipleChoice
 
 CAPITALS = {"answer": "C", "choices": ["Rome", "A dog", "Paris", "I am sure"]}
 
-TAKES_C = [
-    "C",
-    "(C)",
-    "C.",
-    "(C) Paris",
-    "C: paris.",
-    "Paris",
-    "**C**",
-    "$\\text{C}$",
-    "\\textbf{(C)}",
-]
+TAKES_C = ["C", "(C)", "C.", "(C) Paris", "C: paris.", "Paris", "**C**", "$\\text{C}$", "\\textbf{(C)}"]
 TAKES_NONE_OR_ANOTHER = [
     "B",
     "A or C",
@@ -55,13 +45,7 @@ def test_another_choice_or_none(answer):
         assert MultipleChoice()(completion, CAPITALS).score == 0.0, completion
 
 
-HEDGED = [
-    "C. no, wait, it is d",
-    "C) or b)",
-    "C. also b",
-    "(C) but maybe (b)",
-    "C. C",
-]
+HEDGED = ["C. no, wait, it is d", "C) or b)", "C. also b", "(C) but maybe (b)", "C. C"]
 
 
 @pytest.mark.parametrize("reference", ["C", 2, CAPITALS], ids=["letter", "position", "choices"])

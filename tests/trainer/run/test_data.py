@@ -1,6 +1,7 @@
 """Rows from real files, folders and generators: what comes out, and what is refused with which words."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,9 @@ def test_verifiers_and_environments_get_exactly_the_values_of_their_row(values: 
     assert [(row["reference"], row["board"]) for row in data] == values
 
 
-def test_the_columns_of_an_environment_are_none_in_rows_of_sources_without_them() -> None:
+def test_columns_of_an_environment_are_none_in_rows_of_sources_without_them_and_rewards_of_trls_get_all_others() -> (
+    None
+):
     generators = {
         "games": lambda: [{"prompt": "Play.", "reference": "x", "draw": {"seed": seed}} for seed in (3, "four")],
         "sums": lambda: [{"prompt": "1+1?", "reference": 2}],
@@ -141,6 +144,13 @@ def test_the_columns_of_an_environment_are_none_in_rows_of_sources_without_them(
     both = mixture(games, {"generator": "sums"}, generators=generators)
     assert both.column_names == ["prompt", "reference", "seed"]
     assert both["seed"][:] == [3, "four", None]
+    made = [{"prompt": "?", "reference": 1, "group": "x", "task": "sums", "level": math.nan, "tests": [1, "a"]}]
+    options: Any = {"generators": {"made": lambda: made}, "system_prompt": None, "base_dir": Path()}
+    data = load_rows([Source(generator="made")], all_columns=True, **options)
+    assert data.column_names == ["prompt", "reference", "task", "level", "tests"], (
+        "all but those that rows use otherwise"
+    )
+    assert (data["tests"][0], math.isnan(data["level"][0])) == ([1, "a"], True)
 
 
 @pytest.mark.parametrize("references", [[{"n": 2**70}], [float("nan")], [{"n": {"a"}}], [{}, {"n": 1e16 + 2}]])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from trl import GRPOTrainer
 
+from evenkeel.rewards import RewardFunction, build_verifier
 from tests.trainer.training import digit_reward, max_difference, moved, ours, sometimes_unscored, train
 
 
@@ -54,5 +55,6 @@ def test_strategies_that_reduce_to_the_baseline_equal_it_bitwise(tiny_model, tmp
     strategies = {"token_weight": {"name": "adv_reweight", "alpha": 0.0}}
     strategies |= {"advantage": "exchangeable", "keep_groups": "off"}  # its k is a constant under this loss
     stock = train(GRPOTrainer, tiny_model, tmp_path / "stock", **settings)
+    settings["reward"] = RewardFunction(build_verifier(lambda completions, **_: sometimes_unscored(completions)), "it")
     evenkeel = ours(tiny_model, tmp_path / "ours", strategies=strategies, **settings)
     assert max_difference(stock, evenkeel) == 0.0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import Columns, Source
+from evenkeel.trainer.run.config.data_section import RESERVED
 from evenkeel.trainer.run.data.columns import column_of, prompts_of, references_of
 from evenkeel.trainer.run.data.conversations import conversations
 from evenkeel.trainer.run.data.sources import Generator, label_of, table_of
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 
 
 def load_rows(
-    sources: Iterable[Source], *, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
+    sources: Iterable[Source],
+    *,
+    generators: Mapping[str, Generator],
+    system_prompt: str | None,
+    base_dir: Path,
+    all_columns: bool = False,
 ) -> "Dataset":
     """The rows of all ``sources`` one after another, in their order; training shuffles them.
 
@@ -34,6 +40,7 @@ def load_rows(
     Args:
         generators: name → function of the options in ``source.generator`` that returns rows.
         base_dir: where a relative path is looked for before the current directory.
+        all_columns: keep the others too, under their own names, as TRL does.
 
     Raises:
         Refusal: a source, column or generator that is not there, no rows, prompts that are empty, already carry a
@@ -41,7 +48,8 @@ def load_rows(
     """
     from datasets import Dataset, concatenate_datasets
 
-    parts, labels = [], []
+    parts, labels, others, sources = [], [], set[str](), [*sources]
+    taken = RESERVED - ({"task"} if all(source.task is None for source in sources) else set())
     for source in sources:
         table, label, columns = table_of(source, generators, base_dir), label_of(source), source.columns or Columns()
         asked = prompts_of(table, columns.prompt, label)
@@ -57,12 +65,15 @@ def load_rows(
         rows |= {name: column_of(table, path, label) for name, path in columns.of_reset.items()}
         if source.task is not None:
             rows["task"] = [source.task] * len(prompts)
+        kept = [name for name in table if all_columns and name not in {*rows, *taken}]
+        rows |= {name: column_of(table, name, label) for name in kept}
+        others |= {*kept}
         parts.append(rows)
         labels.append(label)
     datasets = [Dataset.from_dict({"prompt": [prompt for part in parts for prompt in part["prompt"]]})]
     for name in dict.fromkeys(name for part in parts for name in part if name != "prompt"):
         values = [value for part in parts for value in part.get(name, [None] * len(part["prompt"]))]
-        datasets.append(_unchanged(name, values, " and ".join(labels)))
+        datasets.append(_unchanged(name, values, " and ".join(labels), exactly=name not in others))
     return concatenate_datasets(datasets, axis=1)
 
 
@@ -75,8 +86,8 @@ def check_rows_enough(num_rows: int, prompts_per_rollout: int) -> None:
         )
 
 
-def _unchanged(name: str, values: list[Any], label: str) -> "Dataset":
-    """One column that gives back exactly these values: as Arrow's types, or as JSON where those change one."""
+def _unchanged(name: str, values: list[Any], label: str, *, exactly: bool) -> "Dataset":
+    """One column that gives back these values: as Arrow's types, or as JSON where those refuse or change one."""
     import pyarrow as pa
     from datasets import Dataset, Features, Json
 
@@ -84,7 +95,7 @@ def _unchanged(name: str, values: list[Any], label: str) -> "Dataset":
         try:  # encoded here: of a text such as "36" the library would take the number that it spells
             encoded = [json.dumps(each) for each in values] if as_json else values
             dataset = Dataset.from_dict({name: encoded}, features=Features({name: Json()}) if as_json else None)
-            if dataset[name][:] == values:
+            if not exactly or dataset[name][:] == values:
                 return dataset
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             continue

@@ -21,11 +21,7 @@ from tests.rewards.isolation.sandbox.attack import ATTACKS, SECRET_WORD, targets
 with targets(Path(folder)) as prey, Sandbox(preimported=(), slots=2) as sandbox:
     fitting = [attack for attack in ATTACKS if attack.fits]
     runs = sandbox.run_all(
-        Job(
-            attack.source({**prey, "SECRET_WORD": SECRET_WORD}),
-            limits=attack.limits,
-        )
-        for attack in fitting
+        Job(attack.source({**prey, "SECRET_WORD": SECRET_WORD}), limits=attack.limits) for attack in fitting
     )
     secrets = {Path(prey["SECRET"]).read_text(), Path(prey["SECRET_COPY"]).read_text()}
 report = [

@@ -44,26 +44,18 @@ def test_an_unusable_reference_is_unscored(reference: Any) -> None:
     assert Countdown().gold_completion(reference) is None
 
 
-def test_numpy_references_are_read() -> None:
-    reference = {"numbers": np.array([79, 17, 60]), "target": np.int64(36), "split": "test"}
-    assert Countdown()(RIGHT, reference).score == 1
-
-
 @pytest.mark.parametrize(
     "answer",
-    [
-        "(" * 10_000 + "1" + ")" * 10_000,
-        "1+" * 100_000 + "1",
-        "9" * 1_000_000,
-        "=" * 1_000_000,
-    ],
+    ["(" * 10_000 + "1" + ")" * 10_000, "1+" * 100_000 + "1", "9" * 1_000_000, "=" * 1_000_000],
     ids=lambda answer: answer[:6],
 )
 def test_bounded_in_time(answer: str) -> None:
     assert score_in_bounded_time("countdown", f"<answer>{answer}</answer>", REFERENCE) == 0
 
 
-def test_no_gold_completion_without_a_solution_or_beyond_the_search() -> None:
+def test_numpy_references_are_read_and_have_no_gold_completion_without_a_solution_or_beyond_the_search() -> None:
+    reference = {"numbers": np.array([79, 17, 60]), "target": np.int64(36), "split": "test"}
+    assert Countdown()(RIGHT, reference).score == 1
     assert Countdown().gold_completion({"numbers": [1, 1], "target": 50}) is None
     assert Countdown().gold_completion({"numbers": [1, 2, 3, 4, 5], "target": 15}) is None
 
