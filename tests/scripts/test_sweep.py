@@ -19,7 +19,7 @@ from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 from tests.scripts.test_resume import assert_same_state, untimed
-from tests.scripts.test_train import SETTINGS
+from tests.scripts.test_train import SETTINGS, wandb_parts
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
 LONG = {  # of half a second a step while WAIT_WHILE is there
@@ -106,6 +106,7 @@ def trained_steps(cell: CellDirectory) -> list[int]:
 @pytest.mark.slow
 def test_a_failing_cell_is_retried_and_reported_and_stops_no_other(tmp_path: Path, tiny_model: Path, start: Start):
     variants = {"grpo": {}, "broken": {"algorithm.advantage": "tests.scripts.strategies:failing"}, "lopti": LOPTI}
+    variants = {name: {"logging.report_to": ["wandb"], **changes} for name, changes in variants.items()}
     executor = {"kind": "local", "parallel": 2}
     output = start("run", str(sweep_file(tmp_path, tiny_model, variants, executor=executor))).ended(1)
     cells = {name: CellDirectory(tmp_path / "sweep" / f"{name}-s0") for name in variants}
@@ -116,6 +117,11 @@ def test_a_failing_cell_is_retried_and_reported_and_stops_no_other(tmp_path: Pat
     assert "it fails on purpose" in output.split("broken-s0 failed; the end of")[1]
     steps = {name: cells[name].summary()["optimizer_steps"] for name in ("grpo", "lopti")}
     assert steps == {"grpo": 4, "lopti": 8}
+    sent = [record.run for name in steps for part in wandb_parts(cells[name].run) for record in part]
+    assert [f"{run.run_group}/{run.display_name}" for run in sent if run.run_id] == [
+        "compare/grpo-s0",
+        "compare/lopti-s0",
+    ]
     lines = (RunRecord(cells[name].run).metrics for name in ("grpo", "lopti"))
     ours, theirs = (next(line["reward"] for line in each if line.get("reward") is not None) for each in lines)
     assert ours == theirs  # the same prompts, answered from the same random state
