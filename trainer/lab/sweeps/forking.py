@@ -64,7 +64,8 @@ class Forks:
 def main() -> int:
     """The process: import, and fork an attempt for each that is asked for; in a fork, its exit status."""
     requests = Connection(os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with Path(os.devnull).open() as nothing:
+        os.dup2(nothing.fileno(), 0)
     from evenkeel.trainer.run.libraries import import_training
 
     import_training()
@@ -111,6 +112,7 @@ def _run(attempt: Attempt) -> int:
     os.close(goes)
     if not os.read(waits, 1):  # the attempt has ended
         return 1
+    os.close(waits)
     for number in (signal.SIGHUP, signal.SIGUSR2):  # as in a launched one
         signal.signal(number, signal.SIG_IGN)
     with CellDirectory(attempt.cell).log.open("a") as log:
