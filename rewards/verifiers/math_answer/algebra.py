@@ -263,7 +263,8 @@ def rounds_to(value: sympy.Expr, about: sympy.Rational) -> bool:
     exact = value.evalf(40 + len(str(about)))
     if not exact.is_Float:
         return False
-    return bool(abs(exact - about) <= unit / 2 or (exact * about >= 0 and 0 <= abs(exact) - abs(about) < unit))
+    is_cut_off = unit < 1 and exact * about >= 0 and 0 <= abs(exact) - abs(about) < unit
+    return bool(is_cut_off or abs(exact - about) <= unit / 2)
 
 
 def _is_zero(difference: sympy.Expr) -> bool:

@@ -27,7 +27,7 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
 )
 from evenkeel.rewards.verifiers.math_answer.names import in_customary_order, is_doubtful, is_plain_name, same_name
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION
-from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, LENGTHS, PERCENT, SIGNED, is_everyday
+from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, LENGTHS, PERCENT, SIGNED, is_everyday, may_be_in
 
 AlgebraJudge: TypeAlias = Callable[
     [Expression | Relation | Number | About, Expression | Relation | Number], bool | None
@@ -37,15 +37,17 @@ AlgebraJudge: TypeAlias = Callable[
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:\.\d+)?|[a-zA-Z]|[+\-*/^!|]")
 _NO_WEIGHT = {"\\cdot", "\\times", "\\text", "\\circ", "*"}
 _NUMERIC_FRACTION = re.compile(r"\\frac\{ ?\d+ ?\}\{ ?\d+ ?\}")  # as simple as a decimal
-_ROOT_OF_INTEGER = re.compile(r"\\sqrt\{ ?(\d{1,9}) ?\}")
+_ROOT_OF_INTEGER = re.compile(r"\\sqrt\{ ?(\d{1,9})(?![\d.!^])[^{}+-]*\}")
 _ROOT_OF_ROOT = re.compile(r"\\sqrt(?:\[\d+\])?\{ ?\\sqrt")
 _POLYNOMIAL = re.compile(r"(?:[a-zA-Z\d ()+-]|\^ ?\{?\d\}?)+")
 _PRIME_POWERS = re.compile(r"\d+(?: ?\^ ?\{?\d+\}?)?(?: ?\\(?:cdot|times) ?\d+(?: ?\^ ?\{?\d+\}?)?)+")
 _SQUARED = re.compile(r"\([^()]*[a-z][^()]*\)\^ ?\{?2(?!\d)")
+_SUM = re.compile(r"\((?=[^()]*[a-zA-Z])[^()]*[+-][^()]*\)")
 _SIZE = re.compile(r"\w+ ?\\times ?\w+|[a-z]{3,}")  # of a matrix; a word, as box may be
 _IRRATIONAL = re.compile(r"\\pi(?![a-z])|\\sqrt ?\{[^{}]*\}")
 _ARITHMETIC = re.compile(
     r"(?<![\d.^{_])[\d.]+ ?(?:[-+] ?[\d.]+(?![\d. ]*[\^a-z!\\{(/])|(?:\*|\\cdot|\\times) ?-?[\d.]+(?![\d. ]*[\^!{]))"
+    r"|\d ?\( ?\d[^()+-]*\)"
 )
 _VARIABLE = r"(?<![\\a-zA-Z])[a-df-hj-zA-Z]"
 _GREEK = re.compile(rf"\\(?:{'|'.join(NOTATION['greek'].keys() - {'pi'})})(?![a-z])")
@@ -185,14 +187,17 @@ def _is_plain(answer: Named | Relation) -> bool:
     """Whether what stands before a value can be no more than its name: nothing that the value itself holds."""
     left, value = (answer.name, answer.value) if isinstance(answer, Named) else (answer.left, answer.answer)
     if isinstance(value, Worked):
-        return isinstance(answer, Relation) or is_plain_name(left, set(), None)
+        if isinstance(answer, Relation) and left in (getattr(step, "latex", "") for step in value.steps):
+            return True
+        value = value.result
     if isinstance(answer, Named) and isinstance(value, Listing):
         return all(_is_plain(Named(left, item)) for item in value.items)
-    letters = set(_LETTERS.findall(value.latex)) if isinstance(value, Expression) else set()
-    own = set(_LETTERS.findall(re.sub(r"\\text ?\{[^{}]*\}", "", left)))
+    latex = value.latex if isinstance(value, Expression) else ""
+    if len(left) > 1 and re.sub(r"[{} ]", "", left) in re.sub(r"[{} ]", "", latex):  # AB = 2AB
+        return False
     if isinstance(answer, Relation):
-        return not own & letters
-    return is_plain_name(left, letters, value.value if isinstance(value, Number) else None)
+        return set(_LETTERS.findall(latex)).isdisjoint(_LETTERS.findall(re.sub(r"\\text ?\{[^{}]*\}", "", left)))
+    return is_plain_name(left, set(_LETTERS.findall(latex)), value.value if isinstance(value, Number) else None)
 
 
 def _may_be_measured(gold: Form, answer: Form, units: set[str]) -> bool:
@@ -266,7 +271,8 @@ def _about(number: About, value: Form, algebra: AlgebraJudge) -> bool | None:
 
 
 def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
-    if units_in(gold) and not units_in(answer) and _IN_ANOTHER_MEASURE.search(getattr(answer, "name", "")):
+    name, units = getattr(answer, "name", ""), () if units_in(answer) else units_in(gold)
+    if any(_IN_ANOTHER_MEASURE.search(name) or not may_be_in(unit, name) for unit in units):
         return False
     match gold, answer:
         case Named(), Named() if same_name(gold.name, answer.name):
@@ -426,7 +432,7 @@ def same_number(gold: Number, answer: Number) -> bool:
     if gold.unit == PERCENT and not answer.unit:
         return answer.value == gold.value / 100 or (answer.value == gold.value >= 1 and not gold.is_fraction)
     if answer.unit == PERCENT and not gold.unit:
-        return gold.value == answer.value / 100
+        return gold.value == answer.value / 100 and (abs(gold.value) <= 1 or gold.value.denominator > 1)
     if answer.unit == DEGREE and not gold.unit and gold.is_fraction:
         return False
     return compatible(gold.unit, answer.unit) and gold.value == answer.value
@@ -499,7 +505,7 @@ def adds_a_root(gold: str, answer: str) -> bool:
 def _is_worked_out(gold: str, answer: str) -> bool:
     """Whether ``answer`` has as many factors, or fractions in a sum, as ``gold``, where these were asked for."""
     if (_is_factored(gold) and gold.count("(") > 1) or _SQUARED.search(gold):
-        return answer.count("(") >= gold.count("(")
+        return min(answer.count("(") - gold.count("("), len(_SUM.findall(answer)) - len(_SUM.findall(gold))) >= 0
     if _SIZE.fullmatch(gold):
         return gold.replace(" ", "") == answer.replace(" ", "")
     if _PRIME_POWERS.fullmatch(gold):

@@ -50,7 +50,7 @@ _NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|(?<![A-Z])(?<![A-Z] )_
 _INDEXED_CAPITAL = re.compile(rf"[A-Z]{_INDEX}?")
 _OPERATORS = {  # by how their names start: all letters beside capitals with hats and a conjugate, two marked in a term
     "": re.compile(
-        r"(?:[a-z] ?\^ ?\{ ?-1 ?\} ?){2,}$"  # b^{-1}a^{-1}
+        r"(?:[a-z] ?\^ ?\{ ?-1 ?\} ?){2,}$|[a-z] ?[a-z] ?\^ ?\{ ?-1 ?\}$|[a-z] ?\^ ?\{ ?-1 ?\} ?[a-z]$"  # b^{-1}a^{-1}
         r"|(?=.*([a-z]) ?\^ ?\{ ?-1 ?\})(?=.*\1(?! ?\^ ?\{ ?-))(?:[a-z ()]|\^ ?\{ ?-?\d ?\})*$"  # g^{-1}hg
         r"|.*\\hat ?\{ ?[A-Z] ?\}(?:.*\\hat ?\{ ?[A-Z]| ?(?:\\psi|\\phi|\\Psi|[a-z|(]))"
     ),
@@ -74,7 +74,7 @@ _INTEGRATED = re.compile(r"\+ ?C ?$|^ ?C ?\+|(?:^|=) ?C ?e ?\^")
 _ONE_CAPITAL = re.compile(r"(?<![A-Za-z\\}])(?<!\\sin )(?<!\\cos )(?<!\\tan )(?<!\()C(?![A-Z_^(])")
 _FUNCTION = re.compile(r"\\(?:ln|log|sin|cos|tan|sec|arctan|arcsin|sinh|cosh|tanh|exp|sqrt)(?![a-z])|e ?\^")
 _SQUARE = re.compile(r"(?<!\\sqrt)(?<!\\sqrt )\[([^\[\]()]+)\]")  # [x] may be a floor
-_OFTEN_FUNCTION = re.compile(r"[huwFGH]|\\(?:phi|psi|zeta|sigma|tau|mu|omega|chi|Psi|delta|theta|Theta)")
+_OFTEN_FUNCTION = re.compile(r"[huwpFGHPQ]|\\(?:phi|psi|zeta|sigma|tau|mu|omega|chi|Psi|delta|theta|Theta)")
 _OF_A_VARIABLE = re.compile(r"[\dxtnkmsz ,.+*^{}-]+")
 _SEQUENCE = re.compile(r"[E-JLP-Zpquvwy]")
 _OF_AN_INDEX = re.compile(r"[\dn +-]*n[\dn +-]*")
@@ -125,7 +125,7 @@ def parsed_with_marks(latex: str, parse: Parser, noncommuting: tuple[str, ...] =
             found[symbol] = kept[name]
         elif name.startswith(noncommuting):
             found[symbol] = sympy.Symbol(name, commutative=False)
-        elif name in ("z", "w"):  # complex, so that |z|^2 is not z^2
+        elif name in ("z", "w") or f"|{name}|^" in re.sub(r"[{}\s]", "", latex):  # complex: |z|^2 is not z^2
             found[symbol] = sympy.Symbol(name)
     replaced = parsed.xreplace(found)
     return replaced if all(value.is_commutative for value in found.values()) else replaced.doit()

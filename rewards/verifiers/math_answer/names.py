@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from fractions import Fraction
-from itertools import dropwhile
+from itertools import dropwhile, takewhile
 from math import inf
 
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT
@@ -84,6 +84,7 @@ _OF_WHAT = (_QUANTITY | _IN_WORDS["links"] | _IN_WORDS["clauses"] | COUNTED_NOUN
 _PHRASES = re.compile(rf"\b(?:{'|'.join(NOTATION['introductions']['phrases'])})\b")
 _BEFORE_A_VALUE = re.compile(r"(?<=[a-z]) (?=(?:\\?\$ ?)?-?\d)")
 _ORDINAL = re.compile(r"\b\d+(?:st|nd|rd|th)\b|\b\d+ (?=[a-z]+s\b)")
+_MEASURES = {name: units.split() for names, units in NOTATION["measures"].items() for name in names.split()}
 _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
 _OF_ANOTHER = re.compile(r"\ban? (?:different|similar|separate|(?:\w+ )*(?:problem|question|exercise|case|example)\b)")
 _DOUBTFUL = "?"
@@ -108,7 +109,7 @@ _KINDS |= dict.fromkeys(["real", "constant", "number"], "R")
 FUNCTIONS = frozenset(NOTATION["functions"].split())
 NUMBERS: dict[str, int] = NOTATION["numbers"]
 _ARTICLE = re.compile(r"^(?:An?(?! [a-z]*[^su ]s\b)|The) (?=\w)|(?<!\S)(?:an?|the) ")
-_TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?|\d+ to \d+")
+_TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+|(?:0?\d|1[0-2])(?: ?: ?\d+)+ ?[ap]m|\d+ to \d+")
 _VERDICTS: dict[str, str] = {
     spelling: verdict for verdict, others in NOTATION["verdicts on series"].items() for spelling in (verdict, *others)
 }
@@ -184,6 +185,12 @@ def name_a_quantity(words: str) -> bool:
     if _OF_ANOTHER.search(words) or ({"value", "values"} & set(name) and _IN_WORDS["ordinals"] & set(name)):
         return False
     return not found or not _IN_WORDS["quantities"].isdisjoint(name)
+
+
+def measure_of(name: str) -> list[str]:
+    """The units in which a quantity in words, never below zero, may be given; none of a change or another."""
+    words = list(takewhile(lambda word: word not in _IN_WORDS["links"] | _IN_WORDS["after"], name.split()))
+    return [] if not words or {"net", "expected"} & {*words} else _MEASURES.get(words[-1], [])
 
 
 def are_known(words: Iterable[str]) -> bool:
@@ -309,8 +316,8 @@ def words_in(text: str) -> str | None:
     if _TIME_OR_RATIO.fullmatch(lowered):  # 3:30 p.m. as 15:30pm, so that it is no ratio
         lowered = re.sub(r"^(?:0?\d|1[01])(?= ?:.*pm)", lambda hour: str(int(hour[0]) + 12), lowered)
         return lowered.replace(" ", "")
-    choice = re.sub(r"^(?:option|choice) ", "", plain, flags=re.IGNORECASE).strip("() .")
-    if len(choice) == 1 and "A" <= choice <= "Z":
+    choice = re.sub(r"^(?:option|choice|quadrant) ", "", plain, flags=re.IGNORECASE).strip("() .")
+    if re.fullmatch("[A-Z]|[IVX]{2,4}", choice):  # IV is a Roman numeral
         return choice
     outside = TEXT.sub(" ", text)
     if plain.startswith("-") or _NO_WORDS.search(plain) or any(character.isdigit() for character in plain):

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import factorial
 
 from evenkeel.rewards.verifiers.math_answer.forms import Form, Words
-from evenkeel.rewards.verifiers.math_answer.names import ADJECTIVES, COUNTED_NOUNS
+from evenkeel.rewards.verifiers.math_answer.names import ADJECTIVES, COUNTED_NOUNS, measure_of
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, balanced
 
 LARGEST_EXPONENT = 400
@@ -215,6 +215,14 @@ def is_everyday(unit: str) -> bool:
     return all(
         part in _EVERYDAY and (power == "1" or (part in LENGTHS and power in "23")) for part, power in powers.items()
     )
+
+
+def may_be_in(unit: str, name: str) -> bool:
+    """Whether what has this name may be given in this unit: an area in square meters, a number in what is counted."""
+    size, power, exponent = unit.partition("^")
+    if measure := measure_of(name):
+        return ("length" if size in LENGTHS else size) + power + exponent in measure
+    return "number of " not in name or size in name or {*size.split()} <= _COUNTED | {"person", "child", "man", "woman"}
 
 
 def _powers(words: str) -> Counter[str] | None:

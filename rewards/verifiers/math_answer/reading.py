@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from evenkeel.rewards.verifiers.math_answer import quantities
+from evenkeel.rewards.verifiers.math_answer import names, notation, quantities
 from evenkeel.rewards.verifiers.math_answer.forms import (
     EMPTY_SET,
     INFINITY,
@@ -32,28 +32,8 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     units_in,
     unreadable_part,
 )
-from evenkeel.rewards.verifiers.math_answer.names import (
-    COUNTED_NOUNS,
-    FUNCTIONS,
-    NUMBERS,
-    are_known,
-    is_asked_for,
-    is_name,
-    split_quantifier,
-    squeezed,
-    without_introduction,
-    words_in,
-)
-from evenkeel.rewards.verifiers.math_answer.notation import (
-    NOTATION,
-    TEXT,
-    balanced,
-    matching_end,
-    normalise_latex,
-    split_outside_brackets,
-    without_full_stop,
-    without_spaces,
-)
+from evenkeel.rewards.verifiers.math_answer.names import is_name, squeezed
+from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT, matching_end, split_outside_brackets
 
 _SETS_IN_WORDS: dict[str, Form] = dict.fromkeys(
     ["no solution", "no solutions", "no real solution", "no real solutions", "empty set"], EMPTY_SET
@@ -127,25 +107,25 @@ def read(text: str) -> Answer:
     """The one reading of ``text``, an answer in LaTeX or as plain text; of a sentence with mathematics its text."""
     if _BARE_NUMBER.fullmatch(text):
         return Answer(text, Fraction(text), Number(Fraction(text)))
-    spelled = normalise_latex(text).lstrip("= ")
-    form = read_form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
+    spelled = notation.normalise_latex(text).lstrip("= ")
+    form = read_form(spelled) if notation.balanced(spelled) else Unreadable("its brackets do not pair up")
     if _AS_WRITTEN.fullmatch(spelled):
         form = Unreadable("it may be a permutation, a score, a date or a range")
     if _TWO_SIGNS.search(spelled):
         form = Unreadable("+- may be ±")
-    if balanced(spelled) and (reason := unreadable_part(form)):
+    if notation.balanced(spelled) and (reason := unreadable_part(form)):
         plain, form = without_text(spelled), Unreadable(reason)
-        if "\\text" in spelled and not any(word[0].lower() not in FUNCTIONS for word in _WORD.finditer(plain)):
+        if "\\text" in spelled and not any(word[0].lower() not in names.FUNCTIONS for word in _WORD.finditer(plain)):
             form = read_form(plain)
         else:
             spelled = plain
     value = form.value if isinstance(form, Number) and not form.unit else None
-    return Answer(without_spaces(spelled), value, form)
+    return Answer(notation.without_spaces(spelled), value, form)
 
 
 def read_form(text: str) -> Form:
     text = _ORDINAL.sub(r"\1", _CHECKED.sub(r"\1 = \2", _bare(text)))
-    introduced, quantity = without_introduction(text)
+    introduced, quantity = names.without_introduction(text)
     if quantity and not isinstance(named := read_form(introduced), Unreadable):
         return Named(quantity, named)
     if not text:
@@ -154,19 +134,19 @@ def read_form(text: str) -> Form:
         return number
     if form := congruence(text) or quantities.date(text):
         return form
-    if quantified := split_quantifier(text):
+    if quantified := names.split_quantifier(text):
         value = read_form(quantified[0])
         return value if isinstance(value, Unreadable) else Quantified(value, *quantified[1:], quantified[0])
     if choice := _choice(text):
         return choice
-    if names := _several_words(text):
-        return names
-    if words := words_in(text):
-        if (numeral := NUMBERS.get(words.replace("-", " "))) is not None:
+    if chosen := _several_words(text):
+        return chosen
+    if words := names.words_in(text):
+        if (numeral := names.NUMBERS.get(words.replace("-", " "))) is not None:
             return Number(Fraction(numeral))
         count, _, noun = words.partition(" ")
-        if count in NUMBERS and (unit := quantities.unit_name(noun)) and "quarter" not in unit:  # three digits
-            return Number(Fraction(NUMBERS[count]), unit)
+        if count in names.NUMBERS and (unit := quantities.unit_name(noun)) and "quarter" not in unit:  # three digits
+            return Number(Fraction(names.NUMBERS[count]), unit)
         return _SETS_IN_WORDS.get(words, Words(words))
     if (split := quantities.split_unit(text)) and (number := _number(_bare(split[0]), split[1])):
         return number
@@ -185,8 +165,8 @@ def _number(text: str, unit: str = "") -> Number | None:
 def _bare(text: str) -> str:
     """Without braces and brackets around a single thing, without "the answer is", without closing punctuation."""
     while True:
-        before, text = text, _ONLY.sub("", without_full_stop(text)).strip()
-        value, quantity = without_introduction(text)
+        before, text = text, _ONLY.sub("", notation.without_full_stop(text)).strip()
+        value, quantity = names.without_introduction(text)
         text = text if quantity else value
         if text[:1] in ("{", "(") and matching_end(text, 0) == len(text) and text[-1] in "})":
             inner = text[1:-1]
@@ -203,7 +183,7 @@ def _several_words(text: str) -> Form | None:
     if text.startswith(("\\text{", "\\text {")) and text.endswith("}") and text.count("{") == 1:
         text = text[text.index("{") + 1 : -1]
     pieces = [piece.strip() for piece in split_outside_brackets(text, SEPARATOR)]
-    words = [words_in(f"\\text{{{piece}}}" if piece.istitle() else piece) for piece in pieces]
+    words = [names.words_in(f"\\text{{{piece}}}" if piece.istitle() else piece) for piece in pieces]
     named = tuple(Words(word) for word in words if word)
     joined = _joined(text)
     return Listing(named, alternatives=joined == "or", joined=joined) if 1 < len(pieces) == len(named) else None
@@ -213,7 +193,7 @@ def _choice(text: str) -> Form | None:
     match = _CHOICE.fullmatch(text)
     value = read_form(match[2]) if match and not re.fullmatch("[a-zA-Z]", match[2]) else None  # (B)k is a product
     words = value.text.split() if isinstance(value, Words) and value.text not in NOTATION["last choices"] else []
-    if not are_known(words) or not {*words[-1:]} <= COUNTED_NOUNS.keys():  # (C) a square, but not (C) fails
+    if not names.are_known(words) or not {*words[-1:]} <= names.COUNTED_NOUNS.keys():  # (C) a square, but not (C) fails
         return None
     readable = isinstance(value, Words | Number | Expression | Named | Relation | Row | Interval)
     return Named(match[1], value) if match and value and readable else None
@@ -227,7 +207,7 @@ def _based(text: str) -> Form | None:
     digits = (match[1] or match[2]).upper()
     if digits.isalpha() and not match[2] and (len(digits) < 2 or base not in ("11", "12", "13", "14", "15", "16")):
         return None
-    base = str(NUMBERS.get(base, base))
+    base = str(names.NUMBERS.get(base, base))
     if base.isdigit() and any(int(digit, 36) >= int(base) for digit in digits):
         return None
     return Number(Fraction(int(digits))) if base == "10" and digits.isdigit() else Words(f"{digits}_{base}")
@@ -254,7 +234,7 @@ def _measured(text: str) -> Form | None:
 def _expression(text: str) -> Form:
     text = text.lstrip("+ ")
     runs = {run.lower() for run in re.findall(r"(?<![A-Za-z\\])[A-Za-z]+", re.sub(r"_\{[a-z]+\}", "", text))}
-    has_words = any(len(run) > 3 and run not in FUNCTIONS for run in runs) and "\\begin" not in text
+    has_words = any(len(run) > 3 and run not in names.FUNCTIONS for run in runs) and "\\begin" not in text
     if has_words or runs & _CONJUNCTIONS:
         return Unreadable("it mixes words and mathematics")
     if not _MATHEMATICS.fullmatch(text) or _UNREAD_MARK.match(text):
@@ -327,15 +307,15 @@ def _equated(sides: list[str]) -> Form:
         steps = [side for side in sides[1:-1] if not ("(" in side and is_name(side))]  # f(f(6)) = f(2) = 1
         return Named(squeezed(sides[0]), _worked([*steps, sides[-1]]))
     if len(sides) > 2:
-        asked_for = is_asked_for(sides[0])
+        asked_for = names.is_asked_for(sides[0])
         answer = _worked(sides[asked_for:])
         return Relation("=", sides[0], sides[-1], answer) if asked_for else answer
     left, right = sides
-    if is_asked_for(right) and isinstance(read_form(left), Number):
+    if names.is_asked_for(right) and isinstance(read_form(left), Number):
         left, right = right, left
         if is_name(left):
             return Named(squeezed(left), read_form(right))
-    if is_asked_for(left):
+    if names.is_asked_for(left):
         value = read_form(right)
         is_condition = value == Number(Fraction(0))  # a + b + c = 0 is what a question starts from
         return value if isinstance(value, Unreadable) else Relation("=", left, right, None if is_condition else value)
@@ -409,20 +389,21 @@ def several(text: str) -> Form | None:
     name, _, written = text.partition("=")
     if len(pieces) == 1 or (is_name(name) and isinstance(read_form(written), Number)):  # x = 10,080
         return None
-    if not all(piece.strip() for piece in pieces) or len(set(map(_word, _CONJUNCTION.findall(text)))) > 1:
+    if not all(piece.strip() for piece in pieces) or len(set(map(_joined, _CONJUNCTION.findall(text)))) > 1:
         return Unreadable("a place in the list is empty, or it is joined by and, and by or")
     if re.search(r"\\mp(?![a-zA-Z])", text) and all("=" in piece for piece in pieces):  # x = ±1, y = ∓2
         return either_sign(text)
-    forms = [read_form(piece) for piece in pieces]
-    values = [item.value if isinstance(item, Named) else item for item in forms]
-    names = {item.name if isinstance(item, Named) else "" for item in forms}
-    if all(isinstance(value, Interval) for value in values) and len(names) == 1:
-        (name,), joined = names, _joined(text)
-        if joined == "or":
-            return Named(name, Union(tuple(values))) if name else Union(tuple(values))
-        if joined:
+    items = [read_form(piece) for piece in pieces]
+    values = [item.value if isinstance(item, Named) else item for item in items]
+    own = {item.name if isinstance(item, Named) else "" for item in items}
+    intervals = [value for value in values if isinstance(value, Interval)]
+    points = tuple(value for value in values if isinstance(value, Number))
+    if intervals and len(own) == 1 and len(intervals) + len(points) == len(values) and (joined := _joined(text)):
+        if joined == "and":
             return Unreadable("inequalities that hold together")
-    found = listing(forms)
+        united = Union((*intervals, *([Listing(points, braces=True)] if points else ())))  # x < 0 or x = 1
+        return Named(*own, united) if own != {""} else united
+    found = listing(items)
     order, period = [getattr(item, "name", "") for item in found.items], max(len(found.names), 1)
     if 1 < period < len(order) and order == order[:period] * (len(order) // period):  # x = 1, y = 2; x = 3, y = 4
         return Listing(tuple(Listing(found.items[start : start + period]) for start in range(0, len(order), period)))
@@ -437,17 +418,14 @@ def several(text: str) -> Form | None:
 
 
 def _joined(text: str) -> str:
-    return _word(found[0]) if (found := _CONJUNCTION.search(text)) else ""
+    found = _CONJUNCTION.search(text)
+    return "" if found is None else "or" if "or" in found[0] else "and"
 
 
-def _word(text: str) -> str:
-    return "or" if "or" in text else "and"
-
-
-def listing(forms: list[Form], *, braces: bool = False) -> Listing:
+def listing(items: list[Form], *, braces: bool = False) -> Listing:
     """What ± adds to a list is listed with the rest."""
     flat: list[Form] = []
-    for item in forms:
+    for item in items:
         if isinstance(item, Listing) and not item.braces:
             flat.extend(item.items)
         elif isinstance(item, Listing) and braces:  # {{1}} is not {1}
@@ -466,7 +444,7 @@ def constant(text: str) -> Form | None:
     if text in ("\\mathbb{R}", "\\mathbb R"):
         return REALS
     unsigned = text.lstrip("+-").strip()
-    if unsigned == "\\infty" or words_in(unsigned) == "infinity":
+    if unsigned == "\\infty" or names.words_in(unsigned) == "infinity":
         return MINUS_INFINITY if text.startswith("-") else INFINITY
     return None
 
@@ -617,4 +595,4 @@ def without_text(text: str) -> str:
     r"""``text`` without ``\text``, capitals at the start of words, hyphens in words, full stops and needless braces."""
     plain = re.sub(r"(?<=[A-Za-z]{3})-(?=[A-Za-z]{3})", " ", TEXT.sub(r" \1 ", text))
     plain = _CAPITAL_FIRST.sub(lambda capital: capital[0].lower(), re.sub(r"(?<=[A-Za-z]{3})[.:](?= |$)", "", plain))
-    return re.sub(r"\{(\w)\}", r"\1", without_full_stop(" ".join(plain.split())))
+    return re.sub(r"\{(\w)\}", r"\1", notation.without_full_stop(" ".join(plain.split())))
