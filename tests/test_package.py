@@ -57,9 +57,10 @@ def test_the_command_finds_a_users_own_parts(folder: Path):
 def test_a_shipped_file_is_copied_with_its_base(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(folder)
     assert configs.main(["copy", "countdown/lopti", "mine.yaml"]) == 0
-    copied = (folder / "mine.yaml").read_text()
-    assert "extends: configs/countdown/baseline.yaml" in copied
-    assert copied.startswith(f"# yaml-language-server: $schema={(evenkeel.CONFIGS / 'run.schema.json').as_uri()}\n")
+    copied, same = (folder / "mine.yaml").read_text(), ["name=a", "output_dir=b"]
+    assert load_config("mine.yaml", same) == load_config(evenkeel.CONFIGS / "countdown/lopti.yaml", same)
+    assert (copied.split("\n")[0], "extends:" in copied) == ("# yaml-language-server: $schema=run.schema.json", False)
+    assert (folder / "run.schema.json").read_bytes() == (evenkeel.CONFIGS / "run.schema.json").read_bytes()
     assert load_config("mine.yaml").model.name_or_path == str(evenkeel.CONFIGS / "tiny_policy" / "countdown")
     assert configs.main(["copy", "countdown/lopti", "mine.yaml"]) == 2, "a file of the user's is not written over"
     assert configs.main(["copy", "countdown/loptt"]) == 2

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from typing import NoReturn
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")  # before torch
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -38,9 +39,17 @@ RUN_FILE = "YAML file of the run, or the short name of a shipped one"
 OVERRIDES = "dotted settings that replace the file's"
 
 
+class CommandLine(argparse.ArgumentParser):
+    """A parser that refuses in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2; the usage is a word away."""
+        self.exit(2, f"{self.prog}: {message} (`{self.prog} --help`)\n")
+
+
 def command_line(module: str, documentation: str | None) -> argparse.ArgumentParser:
     """The parser of a command; its help begins with the module's docstring, and so with its examples."""
-    return argparse.ArgumentParser(
+    return CommandLine(
         prog=f"evenkeel {module.rpartition('.')[2]}",
         description=documentation,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -11,10 +11,13 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import copyfile
 
 from evenkeel.errors import suggest
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.run.config.shipped import CONFIGS, shipped_files
+from evenkeel.trainer.run.config.layers import extended
+from evenkeel.trainer.run.config.shipped import shipped_files
+from evenkeel.trainer.run.config.yaml_document import read_file, write
 
 _SCHEMA = re.compile(r"# yaml-language-server: \$schema=(\S+)\n")
 """The line by which an editor finds the schema of a file."""
@@ -38,15 +41,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     if target.exists():
         print(f"{target} is there already. Name another file.", file=sys.stderr)
         return 2
-    text = source.read_text()
-    if schema := _SCHEMA.match(text):
-        text = text.replace(schema[1], (source.parent / schema[1]).resolve().as_uri(), 1)
-    if base := re.search(r"^extends: ([^\s#]+)", text, re.MULTILINE):
-        shipped = (source.parent / base[1]).resolve().relative_to(CONFIGS.parent)
-        text = text.replace(base[0], f"extends: {shipped}")
+    text = _whole(source)
+    if found := _SCHEMA.match(text):
+        schema = target.with_name(Path(found[1]).name)
+        text = text.replace(found[1], schema.name, 1)
+        if not schema.exists():
+            print(copyfile(source.parent / found[1], schema))
     target.write_text(text, encoding="utf-8")
     print(target)
     return 0
+
+
+def _whole(source: Path) -> str:
+    """The text of a file; of one that extends another its first comment, and all settings."""
+    text, tree = source.read_text(encoding="utf-8"), read_file(source)
+    if tree.child("extends") is None:
+        return text
+    return "".join([*text.partition("\n\n")[:2], write(extended(tree).plain())])
 
 
 def parser() -> argparse.ArgumentParser:

@@ -2,8 +2,8 @@
 
     evenkeel schema run > run.schema.json
 
-Shipped files name the shipped schema in their first line, `# yaml-language-server: $schema=…`, which `evenkeel configs
-copy` adjusts. One that you print also knows the parts of installed packages and the arguments of your TRL. Required
+Shipped files name the shipped schema in their first line, `# yaml-language-server: $schema=…`; `evenkeel configs copy`
+copies it too. One that you print also knows the parts of installed packages and the arguments of your TRL. Required
 keys, and keys that depend on one another, are not in it: `evenkeel check` finds those.
 """
 

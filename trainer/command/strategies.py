@@ -1,6 +1,7 @@
 """Every built-in strategy with its source and what was verified, and the signals that one of your own may name.
 
     evenkeel strategies
+    evenkeel strategies rloo
     evenkeel strategies signals
 
 A run file names a strategy under `algorithm:`; `module:function` names one of your own.
@@ -8,21 +9,40 @@ A run file names a strategy under `algorithm:`; `module:function` names one of y
 
 import argparse
 from collections.abc import Sequence
+from inspect import getdoc
+from itertools import chain
 
-from evenkeel.trainer.command import command_line
+from evenkeel.errors import Refusal, suggest
+from evenkeel.trainer.command import command_line, refused_in_words
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status 0."""
-    what = parser().parse_args(argv).what
+    """Exit status: 0; 2 refused: there is no such strategy."""
+    name = parser().parse_args(argv).name
     from evenkeel.trainer.algorithms.registry import signal_listing, strategy_listing
 
-    print(signal_listing() if what == "signals" else strategy_listing())
+    if name == "signals":
+        print(signal_listing())
+    elif name is not None:
+        print(_documentation(name))
+    else:
+        print(strategy_listing())
     return 0
+
+
+def _documentation(name: str) -> str:
+    from evenkeel.trainer.algorithms.registry import KINDS, built_in
+
+    families = {kind: built_in(kind) for kind in KINDS}
+    found = [f"algorithm.{kind}: {name}\n\n{getdoc(parts[name])}" for kind, parts in families.items() if name in parts]
+    if not found:
+        raise Refusal(f"There is no strategy {name!r}. {suggest(name, chain(*families.values()))}")
+    return "\n\n".join(found)
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
-    command.add_argument("what", nargs="?", choices=["signals"], help="the signals in place of the strategies")
+    command.add_argument("name", nargs="?", metavar="NAME", help="only this one; signals: the signals")
     return command

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from evenkeel.errors import Refusal
-from evenkeel.trainer.run.config.shipped import named_file
+from evenkeel.errors import Refusal, suggest
+from evenkeel.trainer.run.config.shipped import named_file, shipped_files
 from evenkeel.trainer.run.libraries import importing
 from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.processes import REFUSED, STOPPED, say
@@ -70,6 +70,8 @@ def parsed(arguments: Sequence[str]) -> tuple[Any, int]:
     parser.error = _refuse
     given = parser.parse_args([*arguments])
     run_file = named_file(given.training_script)
+    if not given.module and not given.no_python and not Path(run_file).is_file():
+        raise Refusal(f"There is no file {run_file}. {suggest(run_file, shipped_files())}".rstrip(), code="launch")
     if not given.module and Path(run_file).suffix in (".yaml", ".yml"):
         given.training_script_args = ["train", run_file, *given.training_script_args]
         given.module, given.training_script = True, "evenkeel"

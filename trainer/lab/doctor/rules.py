@@ -13,6 +13,8 @@ from typing import Any
 from evenkeel.errors import Severity
 from evenkeel.trainer.lab.doctor.log import NAMES, Log
 
+_NOT_TRLS = ("groups/", "actor/", "critic/")
+"""How names begin that a run of ours or verl logs, and TRL does not."""
 WINDOW = 5
 """Lines over which a mean or a median is taken: a median of five lets two outliers pass."""
 
@@ -49,11 +51,12 @@ class Observation:
     @property
     def advice(self) -> str:
         """``change``, then the settings by name."""
-        return f"{self.change} Settings: {', '.join(self.settings)}."
+        kind = "Settings" if any("." in name for name in self.settings) else "Arguments of GRPOConfig"
+        return f"{self.change} {kind}: {', '.join(self.settings)}."
 
 
 class Examination:
-    """The rules, applied at every line of a log.
+    """The rules, applied at every line of a log. Findings in a log of TRL's name its arguments, without ``trl.``.
 
     Attributes:
         findings: name of the rule → what it found so far.
@@ -62,15 +65,20 @@ class Examination:
     def __init__(self) -> None:
         self.log = Log()
         self.findings: dict[str, Observation] = {}
+        self._is_trls = True
 
     def add(self, step: int, line: Mapping[str, Any]) -> list[Observation]:
         """Add a line; returns the findings of rules that had none before."""
         self.log.add(line)
+        self._is_trls &= not any(key.startswith(_NOT_TRLS) for key in line)
         found = {rule: text for rule in SYMPTOMS if (text := rule.found(self.log)) is not None}
         before = {*self.findings}
         for rule, text in found.items():
             first = self.findings[rule.name].first_step if rule.name in before else step
-            advised = rule.change, rule.settings.split(", ")
+            settings = rule.settings.split(", ")
+            if self._is_trls:
+                settings = [name.removeprefix("trl.") for name in settings if name.startswith("trl.")]
+            advised = rule.change, settings
             self.findings[rule.name] = Observation(rule.severity, rule.name, first, step, text, *advised)
         return [self.findings[rule.name] for rule in found if rule.name not in before]
 

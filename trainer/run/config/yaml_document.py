@@ -15,9 +15,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
-from evenkeel.errors import COMMAND_LINE, Origin, Problem, Refusal
+from evenkeel.errors import COMMAND_LINE, Origin, Problem, Refusal, suggest
 from evenkeel.trainer.run.config.problems import config_error
-from evenkeel.trainer.run.record.files import file_fault
+from evenkeel.trainer.run.config.shipped import shipped_files
+from evenkeel.trainer.run.record.files import CONFIG, file_fault
 
 DEEPEST, MOST_VALUES = 64, 10_000
 """Limits of nesting and of the number of values, aliases followed; a run file has six levels and a hundred values."""
@@ -70,12 +71,21 @@ def read_file(path: Path) -> Node:
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or "cannot be read").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
         what = f"the file cannot be read: {reason}."
-        raise config_error("unreadable-file", "", what, "Name a YAML file.", origin) from None
+        raise config_error("unreadable-file", "", what, _instead(path), origin) from None
     node = _parse(text, origin)
     if not isinstance(node.value, dict):
         what = "the file has no sections."
         raise config_error("no-sections", "", what, "Start with `model:`.", origin)
     return node
+
+
+def _instead(path: Path) -> str:
+    """What to name in place of a path that is no file."""
+    if (run := path / CONFIG).is_file():
+        again = f"`evenkeel train {run} --resume {path}` goes on with it, `evenkeel train --rerun {path}` repeats it"
+        return f"Name {run}; {again}."
+    names = [*shipped_files(), *map(str, path.parent.glob("*.yaml"))]
+    return suggest(str(path), names, "Name a YAML file.")
 
 
 def read_value(text: str, path: str) -> Node:
