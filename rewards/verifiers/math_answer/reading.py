@@ -402,7 +402,7 @@ def several(text: str) -> Form | None:
         if joined == "and":
             return Unreadable("inequalities that hold together")
         united = Union((*intervals, *([Listing(points, braces=True)] if points else ())))  # x < 0 or x = 1
-        return Named(*own, united) if own != {""} else united
+        return Named(own.pop(), united) if own != {""} else united
     found = listing(items)
     order, period = [getattr(item, "name", "") for item in found.items], max(len(found.names), 1)
     if 1 < period < len(order) and order == order[:period] * (len(order) // period):  # x = 1, y = 2; x = 3, y = 4
