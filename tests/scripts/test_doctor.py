@@ -7,9 +7,7 @@ import pytest
 
 from evenkeel.trainer.command.doctor import main
 from evenkeel.trainer.command.train import main as train
-from tests.scripts.test_train import run_file
-
-__all__ = ["run_file"]
+from tests.scripts.test_train import run_file as run_file
 
 
 def test_a_run_says_what_the_doctor_finds_in_every_log_that_it_leaves(

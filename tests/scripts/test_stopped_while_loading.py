@@ -11,9 +11,8 @@ import pytest
 
 from evenkeel.trainer.command.train import main
 from tests.paths import ROOT
-from tests.scripts.test_train import metrics, run_file
-
-__all__ = ["run_file"]
+from tests.scripts.test_train import metrics
+from tests.scripts.test_train import run_file as run_file
 
 
 @pytest.mark.slow

@@ -10,9 +10,7 @@ import pytest
 import wandb
 
 from evenkeel.trainer.command.train import main
-from tests.scripts.test_train import run_file
-
-__all__ = ["run_file"]
+from tests.scripts.test_train import run_file as run_file
 
 
 class KnowsNoKey(BaseHTTPRequestHandler):
