@@ -4,6 +4,7 @@ Only while no thread runs there: a fork copies one thread, and what others have 
 that process, so that it has the variables of a launched cell but for W&B's, which are read when a run begins.
 """
 
+import gc
 import os
 import runpy
 import signal
@@ -15,6 +16,7 @@ from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 
@@ -119,6 +121,10 @@ def _run(attempt: Attempt) -> int:
         os.dup2(log.fileno(), 1), os.dup2(log.fileno(), 2)
     os.chdir(attempt.folder)
     os.environ.update({**attempt.environment, CELL_VARIABLE: str(attempt.cell)})
+    gc.unfreeze()
+    for made in [each for each in gc.get_objects() if type(each) is TemporaryDirectory]:
+        TemporaryDirectory.__init__(made)  # W&B's, made at its import: the end of another fork deletes the shared one
+    gc.freeze()
     np.random.seed()  # as at its import; a fork seeds Python's own
     sys.argv = attempt.script[1:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
