@@ -61,14 +61,7 @@ class RewardNoise(BaseModel):
 
 
 def noisily_right(
-    noise: RewardNoise,
-    right: bool,
-    *,
-    label: str,
-    row_key: int,
-    problem: Any,
-    completion: str,
-    answer: str | None,
+    noise: RewardNoise, right: bool, *, label: str, row_key: int, problem: Any, completion: str, answer: str | None
 ) -> bool:
     """True if a completion counts as right in training: ``right ≠ (u < rate)``, with u uniform on [0, 1).
 

@@ -13,10 +13,7 @@ from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 gc.disable()  # until all tests are imported: nothing of that is garbage, and to look for some takes 3 s
-install_import_hook(
-    ["evenkeel.trainer.algorithms"],
-    "beartype.beartype",
-)
+install_import_hook(["evenkeel.trainer.algorithms"], "beartype.beartype")
 
 SLOW = [HealthCheck.too_slow]  # cores that others use too draw examples slowly
 settings.register_profile("brief", max_examples=40, suppress_health_check=SLOW)

@@ -191,9 +191,7 @@ class CallsAhead:
 
 
 def environment_class(
-    kind: type,
-    host: Host | None,
-    tools: Mapping[str, tuple[Callable[..., Any], Host]],
+    kind: type, host: Host | None, tools: Mapping[str, tuple[Callable[..., Any], Host]]
 ) -> type[RowEnvironment]:
     """The class whose instances TRL gets in place of those of the user's class ``kind``.
 

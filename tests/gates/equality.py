@@ -82,8 +82,7 @@ ONE_OFFS = [
     Setting("vespo", {"loss_type": "vespo", **_TWICE}),
     Setting("luspo of sequences", {"loss_type": "luspo", "importance_sampling_level": "sequence", **_TWICE}),
     Setting(
-        "ratios of sequences",
-        {"loss_type": "grpo", "importance_sampling_level": "sequence", "beta": 0.04, **_TWICE},
+        "ratios of sequences", {"loss_type": "grpo", "importance_sampling_level": "sequence", "beta": 0.04, **_TWICE}
     ),
     Setting("rewards not scaled", {"scale_rewards": "none"}),
     Setting("rewards scaled by the batch", {"scale_rewards": "batch", "beta": 0.04}),
@@ -106,8 +105,7 @@ ONE_OFFS = [
     Setting("several steps a rollout batch", {"steps_per_generation": 4, "gradient_accumulation_steps": 2}),
     Setting("larger rollout batch", {"generation_batch_size": 16, "per_device_train_batch_size": 4}),
     Setting(
-        "options of sampling",
-        {"temperature": 0.7, "top_k": 12, "top_p": 0.9, "repetition_penalty": 1.1, **_TWICE},
+        "options of sampling", {"temperature": 0.7, "top_k": 12, "top_p": 0.9, "repetition_penalty": 1.1, **_TWICE}
     ),
     Setting("evaluation between steps", {"eval_strategy": "steps", "eval_steps": 2}, evaluated=True),
     Setting("gradient checkpointing", {"gradient_checkpointing": True, **_TWICE}),

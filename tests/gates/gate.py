@@ -52,8 +52,7 @@ class Rule:
 EXACTLY = Rule("as recorded", lambda value, recorded, _: bool(value == recorded))
 NO_FEWER = Rule("no fewer", lambda value, recorded, _: bool(value >= recorded))
 NO_OTHERS = Rule(
-    "none but those on record",
-    lambda value, recorded, _: bool({*value.split(", ")} <= {*recorded.split(", "), "none"}),
+    "none but those on record", lambda value, recorded, _: bool({*value.split(", ")} <= {*recorded.split(", "), "none"})
 )
 SHOWN = Rule("for information", lambda value, recorded, _: True)
 

@@ -124,10 +124,7 @@ def test_a_run_on_one_process(machine: Machine, name: str, record_property: Call
         pytest.skip("the GPU does not compute in bfloat16")
     run = machine.trained(name, *settings)
     assert len(numbers(run, "loss")["loss"]) == STEPS
-    wanted = {
-        "rounding": ("rounding/log_prob/mean_abs",),
-        "vllm_colocate": ("vllm/agreement_max",),
-    }.get(name, ())
+    wanted = {"rounding": ("rounding/log_prob/mean_abs",), "vllm_colocate": ("vllm/agreement_max",)}.get(name, ())
     found = numbers(run, *wanted)
     assert all(found.values()), found
     for column, values in found.items():

@@ -43,9 +43,7 @@ def token_prob_counts(probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"]) -> 
 
 
 def gradient_shares(
-    probs: Float[Tensor, "B T"],
-    advantages: Float[Tensor, "B T"],
-    mask: Int[Tensor, "B T"],
+    probs: Float[Tensor, "B T"], advantages: Float[Tensor, "B T"], mask: Int[Tensor, "B T"]
 ) -> Float[Tensor, "bins"]:
     """Size of the update by the probability of its tokens: ``Σ |A_t| (1 − π_t)`` over the tokens of each bin.
 

@@ -63,10 +63,7 @@ def trajectory_ratios(
 
 
 def min_replace(
-    weights: Float[Tensor, "B"],
-    advantages: Float[Tensor, "B"],
-    groups: Int[Tensor, "B"],
-    counted: Bool[Tensor, "B"],
+    weights: Float[Tensor, "B"], advantages: Float[Tensor, "B"], groups: Int[Tensor, "B"], counted: Bool[Tensor, "B"]
 ) -> Float[Tensor, "B"]:
     """The smallest weight of the group for all of it: ``w̃_i = min_{j in group} w_j``.
 
@@ -83,10 +80,7 @@ def min_replace(
 
 
 def adv_orthogonal(
-    weights: Float[Tensor, "B"],
-    advantages: Float[Tensor, "B"],
-    groups: Int[Tensor, "B"],
-    counted: Bool[Tensor, "B"],
+    weights: Float[Tensor, "B"], advantages: Float[Tensor, "B"], groups: Int[Tensor, "B"], counted: Bool[Tensor, "B"]
 ) -> Float[Tensor, "B"]:
     """The group's weights without their component along its advantages: ``w̃ = w − (Aᵀw / ‖A‖²) A``.
 

@@ -15,13 +15,7 @@ from evenkeel.trainer.algorithms import update
 from evenkeel.trainer.algorithms.contract import COEFFICIENT, TOKEN_WEIGHT
 from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
 from evenkeel.trainer.algorithms.signals import token_signals
-from evenkeel.trainer.step.metrics import (
-    Means,
-    SharedPrefixMeter,
-    add_lag,
-    add_token_metrics,
-    over_all_microbatches,
-)
+from evenkeel.trainer.step.metrics import Means, SharedPrefixMeter, add_lag, add_token_metrics, over_all_microbatches
 from evenkeel.trainer.step.microbatches import kept_tokens
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.setup import Batch, Position, Setup, temporarily

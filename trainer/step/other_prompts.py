@@ -152,8 +152,7 @@ class Teacher:
             return {}
         prompts = [
             in_place_of_text(
-                row["prompt"],
-                partial(self.options.privileged_prompt, reference=reference_text(row.get("reference"))),
+                row["prompt"], partial(self.options.privileged_prompt, reference=reference_text(row.get("reference")))
             )
             for row in rows
         ]

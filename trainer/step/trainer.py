@@ -434,11 +434,7 @@ class RLVRTrainer(GRPOTrainer):
             return super()._compute_loss(model, inputs)
         parts = self.parts
         # TRL's loss asks for log π: there `Loss.write_advantages` makes A into A · w · keep · c
-        with (
-            parts.loss.of(inputs, self._position) as batch,
-            parts.scoring.of(batch),
-            parts.provenance.of(self, batch),
-        ):
+        with parts.loss.of(inputs, self._position) as batch, parts.scoring.of(batch), parts.provenance.of(self, batch):
             loss = super()._compute_loss(model, batch)
         parts.throughput.trained(parts.loss.means, batch)
         return parts.loss.finish(loss, batch, self._metrics["train"], is_last=self.accelerator.sync_gradients)

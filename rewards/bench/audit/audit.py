@@ -13,15 +13,7 @@ from itertools import product
 from statistics import mean
 
 from evenkeel.errors import Refusal
-from evenkeel.rewards.bench.audit.caller import (
-    ANSWER,
-    FIRST_SECONDS,
-    MOST_ENDS,
-    Asked,
-    Caller,
-    Shape,
-    Signature,
-)
+from evenkeel.rewards.bench.audit.caller import ANSWER, FIRST_SECONDS, MOST_ENDS, Asked, Caller, Shape, Signature
 from evenkeel.rewards.bench.audit.cases import (
     FORMS,
     KINDS,
@@ -87,12 +79,7 @@ class Audit:
 
 
 def audit(
-    function: str,
-    *,
-    task: str | None = None,
-    columns: Sequence[str] = (),
-    form: str | None = None,
-    gold: str = ANSWER,
+    function: str, *, task: str | None = None, columns: Sequence[str] = (), form: str | None = None, gold: str = ANSWER
 ) -> Audit:
     """Ask ``function`` every case of its task.
 

@@ -13,14 +13,7 @@ from typing import NamedTuple
 from evenkeel.rewards.generators.distinct import FRUITLESS
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
 from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, quiz
-from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
-    LEAVES,
-    Puzzle,
-    Statement,
-    Style,
-    solutions,
-    truth_table,
-)
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import LEAVES, Puzzle, Statement, Style, solutions, truth_table
 
 MOST_JOINED = 2
 """Claims that one *and* or *or* joins, as in the published sets; each of them is a role."""

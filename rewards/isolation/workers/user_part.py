@@ -36,11 +36,7 @@ class UserPart:
         if b"__main__" in pickled:  # the process has another one
             return None
         return WorkerPool(
-            f"{__name__}:received",
-            argument=base64.b64encode(pickled).decode(),
-            cpu_seconds=0,
-            workers=1,
-            users=True,
+            f"{__name__}:received", argument=base64.b64encode(pickled).decode(), cpu_seconds=0, workers=1, users=True
         )
 
     def call(self, item: Any, wall_seconds: float, on_part: Callable[[Any], object]) -> WorkerResult:

@@ -8,13 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.contract import (
-    ADVANTAGE,
-    COEFFICIENT,
-    SIGNALS,
-    TOKEN_WEIGHT,
-    UpdateSchedule,
-)
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, SIGNALS, TOKEN_WEIGHT, UpdateSchedule
 from evenkeel.trainer.algorithms.registry import find_strategy
 from evenkeel.trainer.algorithms.trial import tiny_example
 

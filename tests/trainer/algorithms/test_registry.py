@@ -10,11 +10,7 @@ import torch
 
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms import advantages
-from evenkeel.trainer.algorithms.contract import (
-    ADVANTAGE,
-    PROMPT_SAMPLER,
-    UPDATE_SCHEDULE,
-)
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, PROMPT_SAMPLER, UPDATE_SCHEDULE
 from evenkeel.trainer.algorithms.registry import KINDS, Strategy, built_in, find_strategy
 from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 

@@ -4,13 +4,7 @@ import pytest
 import torch
 
 from evenkeel.trainer.algorithms import advantages
-from evenkeel.trainer.algorithms.contract import (
-    ADVANTAGE,
-    PROMPT_SAMPLER,
-    TOKEN_WEIGHT,
-    Traits,
-    traits,
-)
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, PROMPT_SAMPLER, TOKEN_WEIGHT, Traits, traits
 from evenkeel.trainer.algorithms.prompt_samplers import uniform
 from evenkeel.trainer.algorithms.registry import find_strategy
 from evenkeel.trainer.algorithms.trial import separable

@@ -20,11 +20,7 @@ def trainer(model: Path, folder: Path, strategies: dict[str, Any] | None = None,
     return RLVRTrainer(
         str(model),
         digit_reward,
-        GRPOConfig(
-            output_dir=str(folder),
-            per_device_train_batch_size=8,
-            **{**ON_CPU, **SETTINGS, **settings},
-        ),
+        GRPOConfig(output_dir=str(folder), per_device_train_batch_size=8, **{**ON_CPU, **SETTINGS, **settings}),
         Dataset.from_list(PROMPTS),
         **in_options(COMMON if strategies is None else strategies),
     )

@@ -14,15 +14,7 @@ from evenkeel.trainer.algorithms.contract import traits
 from evenkeel.trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks
 from tests.paths import ROOT
 from tests.trainer.step.test_trainer import perturb
-from tests.trainer.training import (
-    ON_CPU,
-    PROMPTS,
-    digit_reward,
-    in_options,
-    max_difference,
-    moved,
-    ours,
-)
+from tests.trainer.training import ON_CPU, PROMPTS, digit_reward, in_options, max_difference, moved, ours
 
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
 ROWS = 16

@@ -106,11 +106,7 @@ CASES = {
         "settings": {"steps_per_generation": 2},
     },
     "exchangeable": {"strategies": {"advantage": "exchangeable"}, "settings": {"loss_type": "grpo"}},
-    "common_random_numbers": {
-        "strategies": COMMON,
-        "settings": {},
-        "generates": True,
-    },
+    "common_random_numbers": {"strategies": COMMON, "settings": {}, "generates": True},
     "rlcsd": {
         "strategies": {"token_weight": {"name": "rlcsd", "temperature": 1.0}, **COMMON},  # 0.02: 50 times the rounding
         "settings": {},

@@ -60,10 +60,7 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"args": {"per_device_train_batch_size": 2, **TWO_MICROBATCHES}, "strategies": {"keep_groups": "forward"}},
         {"strategies": {"keep_groups": "forward"}},
     ),
-    "passes": (
-        {"args": {"entropy_coef": 0.1}, "strategies": LOPTI},
-        {"args": {"entropy_coef": 0.1}},
-    ),
+    "passes": ({"args": {"entropy_coef": 0.1}, "strategies": LOPTI}, {"args": {"entropy_coef": 0.1}}),
     "passes-of-a-router": ({"strategies": LOPTI, **ROUTER}, ROUTER),
     "plain-text": (
         {"strategies": {"prompt_sampler": "dynamic"}, "loaded": Loaded(image_column="image")},
@@ -127,25 +124,13 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], list[dict[str, Any]]]] 
 GIVEN_UP: list[tuple[Option, tuple[dict[str, Any], dict[str, Any]]]] = [
     ("generation", ({"args": VLLM}, {})),
     ("generation", ({"loaded": Loaded(is_sharded=True)}, {})),
-    (
-        "overlap_generation",
-        (
-            {"args": VLLM, "speed": STALE},
-            {"args": SERVER, "speed": STALE},
-        ),
-    ),
+    ("overlap_generation", ({"args": VLLM, "speed": STALE}, {"args": SERVER, "speed": STALE})),
     ("overlap_generation", (IN_TURNS, {})),
     ("skip_old_logps", ({"strategies": IBPO}, {})),
     ("skip_old_logps", ({"args": VLLM, "strategies": {"advantage": "exchangeable"}}, {"args": VLLM})),
     ("skip_old_logps", ({"strategies": {"advantage": "gtpo"}}, {})),
     ("skip_old_logps", ({"loaded": Loaded(varies="it has dropout")}, {})),
-    (
-        "microbatches",
-        (
-            {"strategies": {"token_weight": by_the_mean}},
-            {"strategies": {"token_weight": "adv_reweight"}},
-        ),
-    ),
+    ("microbatches", ({"strategies": {"token_weight": by_the_mean}}, {"strategies": {"token_weight": "adv_reweight"}})),
     (
         "shared_prompts",
         (

@@ -70,11 +70,7 @@ def stapo(
 
 
 def relative_surprisal(
-    old_logps: Float[Tensor, "B T"],
-    entropies: Float[Tensor, "B T"],
-    *,
-    lower: NotNegative = 0.1,
-    upper: float = 3.0,
+    old_logps: Float[Tensor, "B T"], entropies: Float[Tensor, "B T"], *, lower: NotNegative = 0.1, upper: float = 3.0
 ) -> Float[Tensor, "B T"]:
     """RSI-S: tokens that are neither redundant nor from the tail are trained, by surprisal over entropy.
 

@@ -8,13 +8,7 @@ from typing import Any
 from evenkeel.rewards.verifiers.code_tests.formats.packed import sequence
 from evenkeel.rewards.verifiers.code_tests.kinds import Call, FunctionCalls, StdinCase, StdinCases, UnusableTestsError
 
-_KINDS = {
-    "stdin": "stdin",
-    "stdin_stdout": "stdin",
-    "functional": "function",
-    "function_call": "function",
-    "": "",
-}
+_KINDS = {"stdin": "stdin", "stdin_stdout": "stdin", "functional": "function", "function_call": "function", "": ""}
 
 
 @dataclass(frozen=True)

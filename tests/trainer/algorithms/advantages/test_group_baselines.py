@@ -8,12 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from evenkeel.trainer.algorithms.advantages.group_baselines import (
-    dr_grpo,
-    grpo,
-    reinforce_pp,
-    rloo,
-)
+from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo, grpo, reinforce_pp, rloo
 from tests.trainer.algorithms.advantages.rollouts import NAN, property_test, rollouts
 
 
