@@ -137,6 +137,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
         "my_sweep.yaml": write({**sweep, "output_dir": "runs/sweeps/earlier"}),
         "variants.yaml": write({"baseline": "grpo", "rollouts": 82, "variants": variants}),
         "my_rewards.py": RULES,
+        "rows.jsonl": '{"prompt": "1", "reference": "2"}\n' * 9,
         "verl_rewards/gsm8k.py": f"{verl}    return float(ground_truth in solution_str)\n",
         "outputs/checkpoint-500/trainer_state.json": json.dumps(state),
         "logs/metrics.jsonl": jsonl(VERL_LINES).decode(),

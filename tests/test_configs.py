@@ -10,6 +10,8 @@ from accelerate.commands.launch import launch_command_parser
 
 from evenkeel.rewards import build_verifier
 from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.command import TRANSLATED
+from evenkeel.trainer.command.translation import translated
 from evenkeel.trainer.run.config import evaluation_arguments, grpo_config, load_config
 from evenkeel.trainer.run.config.shipped import named_path
 from evenkeel.trainer.run.schedule import check_arguments
@@ -77,11 +79,13 @@ def passes_every_check(path: Path, overrides: list[str]) -> None:
     check_arguments(args, strategies.schedule.num_passes)
 
 
-def run_of(command: str, *arguments: str) -> Path | None:
+def run_of(command: str, *given: str) -> Path | None:
     """The file that a command runs, by the command's own parser."""
+    made = import_module(f"evenkeel.trainer.command.{command}").parser
+    arguments = translated(command, given, made) if command in TRANSLATED else given
     if command == "launch":
         return named_path(launch_command_parser().parse_args([*arguments]).training_script)
-    parser = import_module(f"evenkeel.trainer.command.{command}").parser()
+    parser = made()
     is_group = command in ("sweep", "configs")
     parsed = parser.parse_args(arguments) if is_group else parser.parse_intermixed_args(arguments)
     found = getattr(parsed, "file" if command in ("sweep", "claim") else "config", None)

@@ -6,6 +6,7 @@ gains nothing from more, and threads that spin slow down a busy machine.
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -34,9 +35,13 @@ COMMANDS = {
     "configs": "list the shipped run files, or copy one",
     "completion": "print a script for bash, zsh or fish",
 }
+TRANSLATED = ("train", "launch", "check", "evaluate", "sweep")
+"""Commands whose words are read by `evenkeel.trainer.command.translation` first."""
 
 RUN_FILE = "YAML file of the run, or the short name of a shipped one"
 OVERRIDES = "dotted settings that replace the file's"
+SETTING = re.compile(r"[\w.-]+=")
+"""How one begins; in a path a slash comes before the first ``=``."""
 
 
 class CommandLine(argparse.ArgumentParser):

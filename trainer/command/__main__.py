@@ -10,16 +10,19 @@
 import atexit
 import gc
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from evenkeel.trainer.command import COMMANDS
+from evenkeel.trainer.command import COMMANDS, TRANSLATED
+from evenkeel.trainer.command.terminal import fit_terminal
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command's exit status; 2 where there is no such command."""
+    fit_terminal()
     given = list(sys.argv[1:] if argv is None else argv)
     if not given or given[0] in ("-h", "--help"):
         width = max(map(len, COMMANDS)) + 2
@@ -43,7 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.path.append(here)
     try:
         command = import_module(f"evenkeel.trainer.command.{name}")
-    except Refusal as refusal:  # this TRL
+        if name in TRANSLATED and not {"-h", "--help"} & {*rest}:
+            from evenkeel.trainer.command.translation import translated
+
+            typed, rest = rest, translated(name, rest, command.parser)
+            if rest != typed and os.environ.get("RANK", "0") == "0":
+                print(shlex.join(["evenkeel", name, *rest]), file=sys.stderr)
+    except Refusal as refusal:  # this TRL, or these words
         print(refusal, file=sys.stderr)
         return 2
     try:

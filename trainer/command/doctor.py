@@ -15,7 +15,6 @@ Exit status: 0 nothing found, 1 findings, 2 refused: no log that can be read.
 
 import argparse
 import json
-import textwrap
 from collections.abc import Sequence
 from typing import get_args
 
@@ -53,7 +52,7 @@ def text_report(record: Record, examination: Examination) -> str:
     for found in findings:
         when = f"step {found.first_step}" + (f" to {found.last_step}" if found.last_step > found.first_step else "")
         lines += ["", f"{found.severity}: {found.rule}, {when}"]
-        lines += [_indented(found.text), _indented(found.advice)]
+        lines += [f"    {found.text}", f"    {found.advice}"]
     if examination.not_logged:
         lines += ["", f"Not logged: {', '.join(examination.not_logged)}."]
     counts = [sum(found.severity == severity for found in findings) for severity in severities]
@@ -75,7 +74,3 @@ def json_report(record: Record, examination: Examination) -> str:
         "damaged": record.damaged,
     }
     return json.dumps(report, indent=2, ensure_ascii=False)
-
-
-def _indented(text: str) -> str:
-    return textwrap.fill(text, 110, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)

@@ -8,6 +8,7 @@ A run file names a strategy under `algorithm:`; `module:function` names one of y
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from inspect import getdoc
 from itertools import chain
@@ -20,12 +21,15 @@ from evenkeel.trainer.command import command_line, refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0; 2 refused: there is no such strategy."""
     name = parser().parse_args(argv).name
-    from evenkeel.trainer.algorithms.registry import signal_listing, strategy_listing
+    from evenkeel.trainer.algorithms.registry import signal_listing, strategy_listing, strategy_table
 
     if name == "signals":
         print(signal_listing())
     elif name is not None:
         print(_documentation(name))
+    elif sys.stdout.isatty():
+        for row in strategy_table():
+            print(f"{row['kind']:<16}{row['name']:<26}{row['what']}")
     else:
         print(strategy_listing())
     return 0

@@ -5,6 +5,9 @@
     evenkeel launch --config_file accelerate/zero3 knights_knaves/grpo_7b
     evenkeel train quickstart --resume auto
     evenkeel train --rerun runs/quickstart
+    evenkeel train --model configs/tiny_policy/countdown --data rows.jsonl --reward exact_match --max_steps 2
+
+The last writes the run file that it is. Arguments of GRPOConfig, and names of verl and OpenRLHF, may be options.
 
 Exit status: 0 trained to the end, or nothing was left to train; 1 failed; 2 refused: something must be fixed;
 130 stopped on request with a new checkpoint; 143 stopped without one, by SIGTERM while loading or by a second Ctrl-C;
@@ -13,12 +16,14 @@ auto starts the run or goes on. accelerate launch and torchrun turn every status
 """
 
 import argparse
+import itertools
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenkeel.errors import Refusal
-from evenkeel.trainer.command import OVERRIDES, RUN_FILE, command_line
+from evenkeel.errors import COMMAND_LINE, Refusal
+from evenkeel.trainer.command import OVERRIDES, RUN_FILE, SETTING, command_line
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.libraries import load_libraries
@@ -50,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             ),
         ):
             file = arguments.config if arguments.rerun is None else str(arguments.rerun / CONFIG)
+            if not file:
+                file, arguments.overrides = _written(arguments.overrides), []
             load_libraries(file, arguments.overrides)
             from evenkeel.trainer.run.launch import train
 
@@ -81,6 +88,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say("Stopped without a new checkpoint. To start or go on: --resume auto.", of_all=True)
         return STOPPED_WITHOUT_CHECKPOINT
+
+
+def _written(settings: Sequence[str]) -> str:
+    """The run file that ``settings`` are, written into this folder if it is not there; refused first if it is wrong."""
+    from torch import accelerator
+
+    from evenkeel.rewards.parts import VERIFIER_KIND
+    from evenkeel.trainer.run.config.layers import all_over
+    from evenkeel.trainer.run.config.loading import config_of, local_path
+    from evenkeel.trainer.run.config.yaml_document import Node, write
+
+    tree = all_over(Node({}, COMMAND_LINE), settings)
+    model, data = (tree.at(keys) for keys in (("model", "name_or_path"), ("data", "train", "path")))
+    if model is None or data is None or tree.child("rewards") is None:
+        raise Refusal("Name a run file; or write --model, --data and --reward.")
+    here = ["trl.use_cpu=true", "trl.bf16=false"] * (not accelerator.is_available())
+    here += ["data.train.split=train"] * (local_path(str(data.value), Path()) is None)  # of a hub id; TRL's default
+    tree = all_over(Node({}, COMMAND_LINE), [*here, *settings])
+    name = tree.child("name") or Node(f"{Path(str(model.value)).name}-{Path(str(data.value)).stem}", COMMAND_LINE)
+    for reward in config_of(tree, Path(f"{name.value}.yaml")).rewards:
+        VERIFIER_KIND.find(reward.verifier)
+    for number in itertools.count(1):
+        file = Path(f"{name.value}{f'-{number}' * (number > 1)}.yaml")
+        text = f"# evenkeel train {file}\n\n{write(tree.plain())}"
+        if not file.exists():
+            draft = file.with_name(f".{file.name}.{os.getpid()}")  # ranks write the same
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(file)
+            say(f"This run is {file}: `evenkeel train {file}` runs it again.", of_all=True)
+        if file.read_bytes() == text.encode():
+            return str(file)
+    raise AssertionError
 
 
 def _doctor(say: Callable[[str], None]) -> Any:
@@ -120,7 +159,9 @@ def parser() -> argparse.ArgumentParser:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     command = parser()
     arguments = command.parse_intermixed_args(argv)
-    if arguments.rerun is not None and (arguments.config or arguments.resume is not None):
+    if arguments.config and SETTING.match(arguments.config) and not Path(arguments.config).exists():
+        arguments.config, arguments.overrides = "", [arguments.config, *arguments.overrides]
+    if arguments.rerun is not None and (arguments.config is not None or arguments.resume is not None):
         command.error("--rerun repeats a run as it was, and takes nothing else")
     if arguments.rerun is None and arguments.config is None:
         command.error("name one YAML file to run, before --resume, or a run directory to repeat with --rerun")

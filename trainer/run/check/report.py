@@ -1,7 +1,6 @@
 """The result of a check, as text and as JSON."""
 
 import json
-import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -10,8 +9,6 @@ from evenkeel.trainer.run.check.check import Checked
 from evenkeel.trainer.run.check.context import SEVERITIES
 from evenkeel.trainer.run.check.machine import in_gib
 from evenkeel.trainer.run.check.plan import plan_lines
-
-_WIDTH = 110
 
 
 def text_report(checked: Checked, path: str) -> str:
@@ -22,8 +19,8 @@ def text_report(checked: Checked, path: str) -> str:
     for way, estimate in checked.memory.items():
         largest_first = sorted(estimate.terms, key=lambda term: -term.bytes)
         terms = ", ".join(f"{term.name} {in_gib(term.bytes)}" for term in largest_first)
-        lines.append(_wrapped(f"Memory, an estimate ({way}): {in_gib(estimate.peak)}: {terms}."))
-    lines += ["", *(_wrapped(_line(problem)) for problem in checked.problems)] if checked.problems else []
+        lines.append(f"Memory, an estimate ({way}): {in_gib(estimate.peak)}: {terms}.")
+    lines += ["", *(_line(problem) for problem in checked.problems)] if checked.problems else []
     counts = [sum(problem.severity == kind for problem in checked.problems) for kind in SEVERITIES]
     counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, SEVERITIES, strict=True))
     return "\n".join([*lines, "", f"{path}: {counted}."])
@@ -58,10 +55,3 @@ def brief_lines(checked: Checked) -> Iterator[str]:
 
 def _line(problem: Problem) -> str:
     return f"{problem.severity}: {problem}"
-
-
-def _wrapped(text: str) -> str:
-    return "\n".join(
-        textwrap.fill(line, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-        for line in text.splitlines()
-    )

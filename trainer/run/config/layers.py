@@ -24,7 +24,11 @@ def layered(path: Path, overrides: Sequence[str]) -> Node:
     Raises:
         Refusal: a file cannot be read, the base extends another, or overrides are malformed (all are reported).
     """
-    tree = extended(read_file(path))
+    return all_over(extended(read_file(path)), overrides)
+
+
+def all_over(tree: Node, overrides: Sequence[str]) -> Node:
+    """The tree with overrides laid over it in their order; raises as `layered` does."""
     problems: list[Problem] = []
     for override in overrides:
         try:

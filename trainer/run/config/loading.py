@@ -29,12 +29,16 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_o
         Refusal: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
             checked once the YAML of every layer can be read.
     """
-    tree = layered(Path(path), overrides)
+    return config_of(layered(Path(path), overrides), Path(path), evaluation_only=evaluation_only)
+
+
+def config_of(tree: Node, path: Path, *, evaluation_only: bool = False) -> RunConfig:
+    """The run of a ``tree`` that the file ``path`` holds; see `load_config`."""
     data = tree.plain()
-    data.setdefault("name", Path(path).stem)
+    data.setdefault("name", path.stem)
     data.setdefault("output_dir", f"runs/{data['name']}")
     for keys in _paths(data):
-        _locate(data, tree, keys, Path(path).parent)
+        _locate(data, tree, keys, path.parent)
     if isinstance(data["output_dir"], str):
         data["output_dir"] = expanded(data["output_dir"])
     try:

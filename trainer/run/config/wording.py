@@ -73,19 +73,24 @@ def _words(path: Path, details: Sequence[Any], model: type[BaseModel]) -> tuple[
 
 def _unknown_key(path: Path, model: type[BaseModel]) -> tuple[str, str, str]:
     *above, key = path
-    key, known, what = str(key), _fields(path[:-1], model), "there is no such key."
+    key, known, what = str(key), fields_of(path[:-1], model), "there is no such key."
     nearest = suggest(key, known, f"The keys here are {', '.join([*known][:_MOST])}{', …' * (len(known) > _MOST)}.")
     if model is not RunConfig:
         return "unknown-key", what, nearest
     is_owned = above == ["trl"] and key in IN_ANOTHER_SECTION
     meant = IN_ANOTHER_SECTION[key] if is_owned else FOREIGN.get(key)
     if meant is None and not closest(key, known):
-        meant = next((".".join((*map(str, each), key)) for each in _SECTIONS if key in _fields(each, model)), None)
+        meant = key_of(key)
     code = "in-another-section" if is_owned or (meant and key not in FOREIGN) else "unknown-key"
     return code, what, nearest if meant is None else f"Write {meant} instead." if meant else "Leave it out."
 
 
-def _fields(section: Path, model: type[BaseModel]) -> dict[str, FieldInfo]:
+def key_of(name: str) -> str | None:
+    """The dotted key of a run file whose last part is ``name``, of the section that is asked first; or ``None``."""
+    return next((".".join((*map(str, each), name)) for each in _SECTIONS if name in fields_of(each)), None)
+
+
+def fields_of(section: Path, model: type[BaseModel] = RunConfig) -> dict[str, FieldInfo]:
     """The fields of the model that checks a place in the data, below the ``model`` of the whole."""
     for key in section:
         if isinstance(key, str) and (field := model.model_fields.get(key)):

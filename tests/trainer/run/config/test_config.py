@@ -240,12 +240,12 @@ def test_everything_said_about_trl_arguments_is_about_arguments_that_trl_has() -
 
 
 def test_what_others_write_is_no_key_here_and_leads_to_one_that_is() -> None:
-    from evenkeel.trainer.run.config.wording import _fields
+    from evenkeel.trainer.run.config.wording import fields_of
 
     for key in {*FOREIGN.values(), *IN_ANOTHER_SECTION.values()} - {"", "HF_TOKEN=…", "rewards.0.weight"}:
         *section, name = key.split(".")
-        assert name in _fields(tuple(section), RunConfig), key
-    assert not {*FOREIGN} & {*_fields(("trl",), RunConfig), *_fields(("model", "lora"), RunConfig)}
+        assert name in fields_of(tuple(section)), key
+    assert not {*FOREIGN} & {*fields_of(("trl",)), *fields_of(("model", "lora"))}
 
 
 @pytest.mark.parametrize(
