@@ -114,22 +114,21 @@ def test_a_colocated_engine_in_another_dtype_is_found(policy: Path, tmp_path: Pa
     assert DIFFERS in stopped
 
 
+OF_A_RUN = ["data.test.max_rows=16", "algorithm.prompts_per_rollout=4", "algorithm.sequences_per_update=32"]
+OF_A_RUN += ["trl.per_device_train_batch_size=32", "trl.use_vllm=true", "logging.report_to=none"]
+
+
 def test_a_run_evaluates_is_stopped_and_goes_on(policy: Path, server: str, tmp_path: Path):
     """`evenkeel train`: held-out rows answered by the engine, a checkpoint, a resume whose first sync is checked."""
     settings = [
         f"model.name_or_path={policy}",
         f"output_dir={tmp_path / 'run'}",
-        "data.test.max_rows=16",
-        "algorithm.prompts_per_rollout=4",
-        "algorithm.sequences_per_update=32",
-        "trl.per_device_train_batch_size=32",
+        *OF_A_RUN,
         "trl.max_completion_length=32",
         "trl.save_steps=1",
         "evaluation.every_steps=1",
-        "trl.use_vllm=true",
         "trl.vllm_mode=server",
         f"trl.vllm_server_base_url={server}",
-        "logging.report_to=none",
     ]
     command = ["configs/quickstart.yaml", *settings]
     for steps in (1, 2):
@@ -149,15 +148,10 @@ def test_turns_with_an_environment_are_written_by_the_engine(player: Path, tmp_p
     settings = [
         f"model.name_or_path={player}",
         f"output_dir={tmp_path / 'run'}",
-        "data.test.max_rows=16",
-        "algorithm.prompts_per_rollout=4",
-        "algorithm.sequences_per_update=32",
+        *OF_A_RUN,
         "trl.num_generations=8",
-        "trl.per_device_train_batch_size=32",
         "trl.max_steps=2",
-        "trl.use_vllm=true",
         f"trl.vllm_mode={mode}",
-        "logging.report_to=none",
     ]
     command = ["configs/environments/guessing_tiny_cpu.yaml", *settings]
     with ExitStack() as started:

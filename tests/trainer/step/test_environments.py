@@ -18,6 +18,7 @@ from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.step.options import Evaluation
 from tests.tiny_model import byte_tokenizer, tiny_config
 from tests.trainer.step.without_torch import Guess, Meeting
+from tests.trainer.training import ON_CPU
 
 SPECIAL = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"]
 TARGET = 3
@@ -74,8 +75,6 @@ def scripted(
     )
     arguments = GRPOConfig(
         output_dir=str(folder),
-        bf16=False,
-        use_cpu=True,
         per_device_train_batch_size=4,
         per_device_eval_batch_size=8,
         num_generations=4,
@@ -83,10 +82,7 @@ def scripted(
         max_steps=max_steps,
         loss_type=loss_type,
         gradient_accumulation_steps=gradient_accumulation_steps,
-        logging_steps=1,
-        report_to="none",
-        save_strategy="no",
-        disable_tqdm=True,
+        **ON_CPU,
         chat_template_kwargs={"enable_thinking": False},
     )
     row = {"prompt": [{"role": "user", "content": "Play."}], "target": TARGET, "reference": str(TARGET)}

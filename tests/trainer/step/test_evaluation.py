@@ -13,6 +13,7 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import Decoding, decodings
 from evenkeel.trainer.evaluation.decoding import draws_of_rank
 from evenkeel.trainer.step.options import Evaluation
+from tests.trainer.training import ON_CPU
 
 WORDS = "abcdefghi"
 ROWS = Dataset.from_dict(
@@ -40,14 +41,8 @@ def parity(
 
 
 def evaluator(model: Path, folder: Path, wanted: list[Decoding], seed: int = 5, **settings: Any) -> RLVRTrainer:
-    defaults = {
-        "num_generations": 4,
-        "per_device_train_batch_size": 8,
-        "max_completion_length": 8,
-        "learning_rate": 1e-2,
-    }
-    arguments = {**defaults, "num_generations_eval": 1, "per_device_eval_batch_size": 4, "use_cpu": True, "bf16": False}
-    arguments |= {"report_to": "none", "gradient_checkpointing": False, "save_strategy": "no", "disable_tqdm": True}
+    sizes = {"num_generations": 4, "per_device_train_batch_size": 8, "max_completion_length": 8}
+    arguments = {**ON_CPU, **sizes, "num_generations_eval": 1, "per_device_eval_batch_size": 4, "learning_rate": 1e-2}
     return RLVRTrainer(
         model=str(model),
         reward_funcs=parity,

@@ -28,6 +28,7 @@ from evenkeel.trainer.step.packing import (
 )
 from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.scoring import labelled_positions_only
+from tests.tiny_model import tiny_config
 from tests.trainer.step.test_microbatches import check, trainer_with
 from tests.trainer.training import PROMPTS, digit_reward
 
@@ -39,16 +40,7 @@ LENGTHS = st.lists(st.tuples(st.integers(1, 9), st.lists(st.integers(0, 8), min_
 def policy(layers: int = 2) -> Any:
     """A random model of float32 with TRL's head."""
     torch.manual_seed(0)
-    config = Qwen3Config(
-        vocab_size=30,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-    )
-    model = Qwen3ForCausalLM(config)
+    model = Qwen3ForCausalLM(tiny_config(vocab_size=30, num_hidden_layers=layers))
     add_fused_lm_head(model, outputs=("log_probs", "entropy"))
     return model
 

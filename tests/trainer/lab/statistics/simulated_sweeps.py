@@ -1,4 +1,4 @@
-"""Sweeps whose truth is known: right and wrong answers of two variants over seeds and items."""
+"""Sweeps whose truth is known: right and wrong answers of variants over seeds and items."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,11 @@ def answers(
     seed_sd: float = 0.25,
     own_items_sd: float = 0.0,
     effect: float = 0.0,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Variant and baseline, each (sweeps, seeds, items) of 0 and 1.
+    others: int = 1,
+) -> list[NDArray[np.float64]]:
+    """A variant and ``others``, each (sweeps, seeds, items) of 0 and 1.
 
-    Items are of Beta-distributed difficulty, shared by the two; on the logit scale a seed shifts all items of its run
+    Items are of Beta-distributed difficulty, shared by all; on the logit scale a seed shifts all items of its run
     (0.25: about 0.025 of accuracy at 0.85, as seeds of the quickstart differ), ``own_items_sd`` shifts an item in
     one variant for all its seeds, ``effect`` everything of the variant.
     """
@@ -29,4 +30,4 @@ def answers(
         of_item = rng.normal(0, own_items_sd, (sweeps, 1, items))
         return (rng.random((sweeps, seeds, items)) < expit(difficulty + of_seed + of_item + shift)).astype(float)
 
-    return variant(effect), variant(0.0)
+    return [variant(shift) for shift in (effect, *[0.0] * others)]

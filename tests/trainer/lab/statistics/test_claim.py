@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import expit, logit
 
 from evenkeel.trainer.evaluation.shares import Estimate
 from evenkeel.trainer.lab.statistics.claim import claim_answer
 from evenkeel.trainer.lab.statistics.intervals import paired_difference
 from evenkeel.trainer.lab.statistics.verdict import verdict
+from tests.trainer.lab.statistics.simulated_sweeps import answers
 
 FIVE = Estimate(0.03, math.nan, math.nan, 5, 256, seed_variance=0.0005, item_variance=0.0)
 """Of standard error √(0.0005 / 5) = 0.01; t of 4 degrees of freedom is 2.776 at 5 % and 3.495 at 2.5 %."""
@@ -28,30 +28,13 @@ TRUTHS: dict[str, dict[str, Any]] = {
 }
 
 
-def wrong_answers(
-    claims: int,
-    seeds: int,
-    others: int,
-    *,
-    items: int = 256,
-    accuracy: float = 0.85,
-    seed_sd: float = 0.25,
-    own_items_sd: float = 0.0,
-) -> tuple[int, int]:
-    """How many of so many claims about equals are supported and contradicted.
-
-    Items are of Beta-distributed difficulty, shared by all variants; on the logit scale a seed shifts all items of its
-    run (0.25: about 0.025 of accuracy at 0.85, as seeds of the quickstart differ), and ``own_items_sd`` shifts an item
-    in one variant for all its seeds.
-    """
+def wrong_answers(claims: int, seeds: int, others: int, **truth: Any) -> tuple[int, int]:
+    """How many of so many claims about equals, simulated as by `answers`, are supported and contradicted."""
     rng = np.random.default_rng(0)
     found = {"supported": 0, "contradicted": 0, "not decided": 0}
     for _ in range(claims):
-        difficulty = logit(rng.beta(2 * accuracy, 2 * (1 - accuracy), items).clip(1e-4, 1 - 1e-4))
-        of_seed = rng.normal(0, seed_sd, (others + 1, seeds, 1))
-        of_item = rng.normal(0, own_items_sd, (others + 1, 1, items))
-        right = rng.random((others + 1, seeds, items)) < expit(difficulty + of_seed + of_item)
-        pairs = {str(k): paired_difference(right[0], right[k]) for k in range(1, others + 1)}
+        ours, *theirs = (each[0] for each in answers(rng, sweeps=1, seeds=seeds, others=others, **truth))
+        pairs = {str(number): paired_difference(ours, each) for number, each in enumerate(theirs)}
         found[claim_answer(pairs, matters=0.02).answer] += 1
     return found["supported"], found["contradicted"]
 
