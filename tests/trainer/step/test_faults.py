@@ -42,18 +42,9 @@ def trained(
     trainer_class: type[Guarded] | None = None,
     **settings: Any,
 ) -> Guarded:
-    defaults: dict[str, Any] = {
-        "output_dir": str(folder),
-        **ON_CPU,
-        "per_device_train_batch_size": 4,
-        "gradient_accumulation_steps": 2,
-        "num_generations": 4,
-        "max_completion_length": 4,
-        "max_steps": steps,
-        "learning_rate": 1e-2,
-        "lr_scheduler_type": "constant",
-        "logging_nan_inf_filter": False,
-    }
+    sizes = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "num_generations": 4}
+    rates = {"learning_rate": 1e-2, "lr_scheduler_type": "constant", "logging_nan_inf_filter": False}
+    defaults = {**ON_CPU, **sizes, **rates, "output_dir": str(folder), "max_completion_length": 4, "max_steps": steps}
     arguments = GRPOConfig(**{**defaults, **settings})
     rows = Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"] * 4})
     guards = Guards(folder / "faults", max_skipped=max_skipped)
