@@ -328,8 +328,7 @@ def _same_unknowns(
     if not isinstance(gold, Named) and not (names := in_customary_order(names)):
         return False
     values = tuple((ours or theirs)[name] for name in names)
-    row = _as_row(answer if ours else gold)
-    if row is None:
+    if (row := _as_row(answer if ours else gold)) is None:
         return False
     return _same_in_order(values, row, algebra) if ours else _same_in_order(row, values, algebra)
 
@@ -409,9 +408,8 @@ def _same_in_any_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra
 
 def _as_interval(piece: Form) -> Form:
     """A piece of a union, where a pair is an interval."""
-    match piece:
-        case Row(items=(left, right), is_vector=False):
-            return Interval(left, right, left_closed=False, right_closed=False)
+    if isinstance(piece, Row) and len(piece.items) == 2 and not piece.is_vector:
+        return Interval(*piece.items, left_closed=False, right_closed=False)
     return piece
 
 

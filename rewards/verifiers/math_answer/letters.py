@@ -43,12 +43,14 @@ _CHANCE = re.compile(r"(?<![\\A-Za-z])[PE] ?\((?P<of>[^()]*[A-Z][^()]*)\)")  # P
 _OF_A_MATRIX = re.compile(
     r"\\(?P<of>det|dim|ker|deg) ?(?:\( ?(?P<inside>[^()]*[A-Za-z][^()]*)\)|(?P<bare>[A-Z](?![a-z])))"
 )
-_NO_CONSTANT = re.compile(  # what its parser would take for i, for an exponent, for Euler's constant, or not at all
+# What its parser would take for i, for an exponent, for Euler's constant, or not at all.
+_NO_CONSTANT = re.compile(
     rf"(?P<letter>{_LETTER}{_INDEX}|[EI]|\\(?:gamma|Gamma)(?![a-zA-Z])(?! ?\())|\\[a-zA-Z]+|_ ?(?:\{{[^{{}}]*\}}|\w)"
 )
 _NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|(?<![A-Z])(?<![A-Z] )_ ?(?:\{[^{}]*\}|\w)")
 _INDEXED_CAPITAL = re.compile(rf"[A-Z]{_INDEX}?")
-_OPERATORS = {  # by how their names start: all letters beside capitals with hats and a conjugate, two marked in a term
+# By how their names start: all letters beside capitals with hats and a conjugate, two marked in a term.
+_OPERATORS = {
     "": re.compile(
         r"(?:[a-z] ?\^ ?\{ ?-1 ?\} ?){2,}$|[a-z] ?[a-z] ?\^ ?\{ ?-1 ?\}$|[a-z] ?\^ ?\{ ?-1 ?\} ?[a-z]$"  # b^{-1}a^{-1}
         r"|(?=.*([a-z]) ?\^ ?\{ ?-1 ?\})(?=.*\1(?! ?\^ ?\{ ?-))(?:[a-z ()]|\^ ?\{ ?-?\d ?\})*$"  # g^{-1}hg

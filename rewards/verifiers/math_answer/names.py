@@ -253,8 +253,7 @@ def without_introduction(text: str) -> tuple[str, str]:
     if inside := _INTRODUCED_TEXT.fullmatch(text):
         return inside[1], ""
     joined = _with_value_apart(text)
-    introduction = _INTRODUCTION.match(joined)
-    if introduction is None:
+    if (introduction := _INTRODUCTION.match(joined)) is None:
         return text, ""
     words, of = "", introduction["of"]
     if connective := introduction["connective"]:

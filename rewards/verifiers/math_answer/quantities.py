@@ -159,8 +159,7 @@ def _word_suffix(text: str) -> tuple[str, str] | None:
     if match := _TEXT_SUFFIX.fullmatch(rest):
         name = unit_name(match["unit"] + slash + divisor)
         return None if name is None else (match["rest"], name)
-    match = _SPACED_SUFFIX.fullmatch(text) or _CLOSE_SUFFIX.fullmatch(text)
-    if match is None:
+    if (match := _SPACED_SUFFIX.fullmatch(text) or _CLOSE_SUFFIX.fullmatch(text)) is None:
         return None
     found = {key: value for key, value in match.groupdict().items() if value is not None}
     rest, unit = found.get("rest") or found["root"], found.get("unit") or found["length"]
@@ -174,14 +173,14 @@ def unit_name(words: str) -> str | None:
     r"""One name for the spellings of a unit; empty for "units"; ``None`` of what is not a unit.
 
     What is said behind it ("deep", "of salt") follows a ``|``: it may be left out, but not be another.
-    Products and quotients become powers in one order: ``m/s^2``, ``m s^{-2}`` and "meters per second squared" are
-    ``meter second^-2``.
+    Products and quotients become powers in one order: ``m/s^2`` and "meters per second squared" ``meter second^-2``.
     """
     words = words.replace("}{", "} {").replace("\\cdot", " ")
     words = re.sub(r"\\text|[{}]", "", re.sub(r"\\mu ?", "u", words))
     words = re.sub(r" ?\^ ?", "^", " ".join(words.split())).rstrip(".")
     if not _PHRASE.fullmatch(words):
         return None
+    words = re.sub(r"(?<=[a-z])-(?=digit )", "", words)  # three-digit numbers
     words = re.sub(r"\bordered pairs?\b|(?<=\bunordered )pairs?\b", "tuple", words)  # 5 pairs: 10?
     words = re.sub(r"\bpairs?(?= of )", "sets", words)
     if of := _OF.match(words):
@@ -192,8 +191,7 @@ def unit_name(words: str) -> str | None:
     words = re.sub(r"\bper\b|(?<=[a-z]) an?(?= [a-z])", "/", re.sub(r"\bsq(uare)?\b\.?", "square", words))
     words = re.sub(r"square ([A-Za-z]+)|([A-Za-z]+) squared", r"\1\2^2", words)
     words = re.sub(r"cubic ([A-Za-z]+)|([A-Za-z]+) cubed", r"\1\2^3", words)
-    powers = _powers(words)
-    if powers is None:
+    if (powers := _powers(words)) is None:
         return None
     if powers.keys() <= _NO_NAMES and len(powers) < 2:
         return f"|unit^{powers['unit']}" if powers else detail

@@ -76,23 +76,32 @@ _NO_CONSTANT = re.compile(  # an i that is an index, a unit vector or a current
     r"|(?!.*\\(?:sum|prod))(?=.*(?<![a-zA-Z\\])[A-Za-hj-z]).*(?<![a-zA-Z\\])i\^"
 )
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
+_AT = r"(?:[a-zA-Z] ?=[- ]*)+(?:\\frac[- {]*|\\sqrt[ {]*)?\d[\d./{} ]*"
+# Behind a value: where it is that, and the letters of what is counted.
+_BEHIND_A_VALUE = re.compile(
+    r"[ ,]+\(?(?:\\text ?\{)?[ (]*(?:(?:attained|achieved|reached) )?(?:at|when|for)[ }]+"
+    rf"(?:{_AT}(?:, ?{_AT})*|\((?:[-\d./ ]+,)+[-\d./ ]+\))[ )}}]*$"
+    r"|\b(?P<of>(?:un)?ordered pairs|triples|integers|primes|values|choices|possibilities)"
+    r"(?: of| for)? ?\} ?(?:[a-zA-Z]|\( ?(?:[a-z] ?, ?)+[a-z] ?\))$"
+)
 
 
 def read_beside(gold: str, answer: str) -> tuple[Answer, Answer]:
     """A gold, and an answer to it, which may be read in the light of the gold."""
-    right = read(gold)
-    given = read(answer)
+    right, given = read(gold), read(answer)
+    spelled = notation.normalise_latex(answer) if isinstance(given.form, Unreadable) else ""
+    if isinstance(right.form, Number) and (behind := _BEHIND_A_VALUE.search(spelled)):
+        of = f"{behind['of']}}}" if behind["of"] else ""
+        value = read(spelled[: behind.start()] + of)
+        if "=" not in value.text and isinstance(getattr(value.form, "value", None), Fraction | Number):
+            given = value
     if _NO_CONSTANT.match(right.text):
         right, given = (read(_LETTER_I.sub(r"\\varrho ", each.text)) for each in (right, given))
     units = [getattr(each.form, "unit", None) for each in (right, given)]
     if "" in units and any(units) and any(isinstance(each.form, Expression) for each in (right, given)):
         right, given = read(right.text), read(given.text)  # without its spaces 3 m g is a product
-    if (
-        units_in(given.form)
-        and not units_in(right.form)
-        and "\\text" not in given.text
-        and _BARE_LETTER.search(given.text)
-    ):
+    adds_a_unit = units_in(given.form) and not units_in(right.form)
+    if adds_a_unit and "\\text" not in given.text and _BARE_LETTER.search(given.text):
         given = replace(given, form=Unreadable("a letter behind a number may be a factor"))
     ours = getattr(right.form, "letter", "".join({*_PERIOD.findall(right.text)}))
     match given.form:
@@ -115,7 +124,7 @@ def read(text: str) -> Answer:
         form = Unreadable("+- may be ±")
     if notation.balanced(spelled) and (reason := unreadable_part(form)):
         plain, form = without_text(spelled), Unreadable(reason)
-        if "\\text" in spelled and not any(word[0].lower() not in names.FUNCTIONS for word in _WORD.finditer(plain)):
+        if "\\text" in spelled and all(word[0].lower() in names.FUNCTIONS for word in _WORD.finditer(plain)):
             form = read_form(plain)
         else:
             spelled = plain
@@ -157,9 +166,7 @@ def read_form(text: str) -> Form:
 
 def _number(text: str, unit: str = "") -> Number | None:
     value = quantities.exact_number(text)
-    if value is None:
-        return None
-    return Number(value, unit, is_fraction="/" in text or "\\frac" in text)
+    return None if value is None else Number(value, unit, is_fraction="/" in text or "\\frac" in text)
 
 
 def _bare(text: str) -> str:
@@ -200,8 +207,7 @@ def _choice(text: str) -> Form | None:
 
 
 def _based(text: str) -> Form | None:
-    match = _BASED.fullmatch(text)
-    if match is None:
+    if (match := _BASED.fullmatch(text)) is None:
         return None
     base = re.sub(r"\\text|[ {}]", "", match[3] or match[4] or match[5])
     digits = (match[1] or match[2]).upper()
@@ -214,8 +220,7 @@ def _based(text: str) -> Form | None:
 
 
 def _measured(text: str) -> Form | None:
-    split = quantities.split_unit(text)
-    if split is None:
+    if (split := quantities.split_unit(text)) is None:
         return None
     if quantities.split_unit(split[0]) is not None:
         return Unreadable("it has two units")
@@ -545,8 +550,7 @@ def matrix(text: str) -> Form | None:
         if all(row.startswith("[") and row.endswith("]") for row in rows):
             return Matrix(tuple(tuple(map(read_form, split_outside_brackets(row[1:-1], _COMMA))) for row in rows))
     inner = text[1:-1] if text[0] + text[-1] in ("()", "[]") else text
-    match = _MATRIX.fullmatch(inner.strip())
-    if match is None:
+    if (match := _MATRIX.fullmatch(inner.strip())) is None:
         return None
     lines = [line for line in re.split(r"\\\\(?: ?\[\d+ ?[a-z]+\])?|\\cr(?![a-zA-Z])", match[2]) if line.strip()]
     return Matrix(tuple(tuple(read_form(entry) for entry in line.split("&")) for line in lines))

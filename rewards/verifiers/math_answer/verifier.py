@@ -24,8 +24,7 @@ AnswerIn = Literal["boxed", "answer_tag", "marked"]
 _TRIALS: dict[tuple[WorkerPool, str], WorkerResult] = {}
 """What became of golds that were scored alone."""
 
-# Answers that are not worth asking about: they would cost seconds and earn nothing. No safety rests on this: the kernel
-# cuts the workers off. It spares them what is known to be cut off, and keeps reading in the trainer's process short.
+# What costs seconds and earns nothing. No safety rests on this, the kernel cuts off; reading in the trainer is short.
 LONGEST_ANSWER = 300  # characters; the longest of MATH's 12,500 answers is 159
 DEEPEST_NESTING = 10
 

@@ -1,4 +1,4 @@
-r"""6,913 pairs of a gold and an answer, labelled by mathematics before they were scored.
+r"""7,358 pairs of a gold and an answer, labelled by mathematics before they were scored.
 
 ``right`` says whether the answer is the gold; ``refused`` says why a right one scores 0 all the same. The first 532 lie
 in ``rewards/bench/audit/labelled_math.json``: `evenkeel audit` asks them of anyone's function. The class *second
@@ -106,5 +106,5 @@ def test_the_table_covers_what_it_claims():
     for pair in PAIRS:
         count["right" if pair["right"] else "wrong"] += 1
         count["refused"] += "refused" in pair
-    assert dict(count) == {"right": 3607, "wrong": 3501, "refused": 285}
+    assert dict(count) == {"right": 3695, "wrong": 3663, "refused": 282}
     assert len({(pair["gold"], written(pair)) for pair in PAIRS}) == len(PAIRS)
