@@ -93,7 +93,7 @@ def wandb_table(folder: Path) -> list[dict[str, Any]]:
 
 def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path, tiny_model: Path, tmp_path: Path):
     said = {"WANDB_NAME": "named", "WANDB_RUN_GROUP": "group", "WANDB_TAGS": "a,b", "WANDB_PROJECT": "project"}
-    said |= {"WANDB_DIR": str(tmp_path), "WANDB_MODE": ""}
+    said |= {"WANDB_DIR": str(tmp_path), "WANDB_MODE": "", "WANDB_DATA_DIR": "", "WANDB_RUN_ID": ""}
     result = launch(
         "-m", "evenkeel", "train", str(run_file), "logging.report_to=[wandb, tensorboard]", "seed=3", **said
     )
