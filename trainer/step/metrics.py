@@ -1,7 +1,7 @@
 """Metrics of a step. Sums stay on the device and are reduced over the ranks once, when they are logged."""
 
 import math
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -238,6 +238,12 @@ def over_all_microbatches(
             means.add(name, value * tokens, batch["all_tokens"])
     for name in _EXTREMES:
         metrics.pop(name, None)
+
+
+def written_tokens(ids: Sequence[Any], tool_masks: Sequence[Any] | None) -> list[int]:
+    """Tokens that the policy sampled of each completion: no tool's answers, where there is a mask of them."""
+    masks = tool_masks or [None] * len(ids)
+    return [len(row) if mask is None else sum(mask) for row, mask in zip(ids, masks, strict=True)]
 
 
 def completion_lengths(lengths: Int[Tensor, " N"], is_truncated: Bool[Tensor, " N"]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from evenkeel.trainer.algorithms.groups import dead_groups
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.results import checked_prompts, max_rounds
 from evenkeel.trainer.algorithms.signals import weighted_sum
-from evenkeel.trainer.step.metrics import AREA, completion_lengths
+from evenkeel.trainer.step.metrics import AREA, completion_lengths, written_tokens
 from evenkeel.trainer.step.setup import Position, Row, Setup
 
 _LIKELY_ALIVE = 0.25
@@ -224,8 +224,7 @@ class Prompts:
         for name in [name for name in metrics if name.startswith(AREA)]:
             del metrics[name][logged.get(name, 0) :]
         ids, masks = ([record[name] for record in kept] for name in ("completion_ids", "tool_mask"))
-        counts = [len(each) if mask is None else sum(mask) for each, mask in zip(ids, masks, strict=True)]
-        lengths = torch.tensor(counts)
+        lengths = torch.tensor(written_tokens(ids, masks))
         truncated = torch.tensor([each[-1] not in self.ends for each in ids])
         for name, value in completion_lengths(lengths, truncated).items():
             metrics[name].append(value)

@@ -34,7 +34,7 @@ from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, engine_kept_awake
 from evenkeel.trainer.step.guards import SKIPPED, FaultGuard, memory_errors_explained
 from evenkeel.trainer.step.loss import Loss
-from evenkeel.trainer.step.metrics import Throughput
+from evenkeel.trainer.step.metrics import Throughput, written_tokens
 from evenkeel.trainer.step.microbatches import Microbatches, Planner, both_gradients
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.other_prompts import Revisions, Teacher
@@ -366,7 +366,7 @@ class RLVRTrainer(GRPOTrainer):
             with self.parts.provenance.recording(self, is_training=self.model.training):
                 generated = super()._generate(prompts)
             if self.model.training:
-                self.parts.throughput.generated += sum(written_tokens(generated))
+                self.parts.throughput.generated += sum(written_tokens(*generated[1:3]))
             if self._ends_with_generation:
                 raise _Generated(prompts, generated)
             return generated
@@ -511,7 +511,7 @@ class RLVRTrainer(GRPOTrainer):
         with temporarily(self, own if getattr(self, "environment_factories", None) else {}):
             prompts, generated = self._generated_alone(rows)
             columns = {"environments": self.environments} if self.environments else {}
-            return Answered(prompts, generated[3], generated[1], written_tokens(generated), columns)
+            return Answered(prompts, generated[3], generated[1], written_tokens(*generated[1:3]), columns)
 
     # 6. Checkpoints
 
@@ -579,12 +579,6 @@ class EndOfStep(TrainerCallback):
         self.parts.throughput.end_step(self.parts.loss.means, seconds)
         for name, value in seconds.items():
             self.metrics["train"][name].append(value)
-
-
-def written_tokens(generated: Sequence[Any]) -> list[int]:
-    """Tokens that the policy sampled of each completion in a result of TRL's ``_generate``: no tool's answers."""
-    _, ids, mask, *_ = generated
-    return [len(each) for each in ids] if mask is None else [sum(written) for written in mask]
 
 
 class _Generated(Exception):  # noqa: N818 no error: it ends TRL's rollout where completions are all that is wanted

@@ -6,7 +6,6 @@ from copy import copy
 from functools import partial
 from itertools import islice, repeat
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from transformers import TrainerState
@@ -46,10 +45,6 @@ class RunOnWandb(WandbCallback):
         self.last_share = self.on_server = -1
 
     def setup(self, args: Any, state: TrainerState, model: Any, **others: Any) -> None:
-        from wandb.sdk.data_types._private import MEDIA_TMP
-
-        self.temporary = TemporaryDirectory()
-        MEDIA_TMP.name = self.temporary.name  # a forked cell's, which the end of no other deletes
         if self._wandb.run is None:
             self._wandb.init(name=os.environ.get("WANDB_NAME") or args.run_name)
         super().setup(args, state, model, **others)
