@@ -60,7 +60,8 @@ def timed_run(config: str, run: Path, off: str) -> tuple[float, float]:
     started, used = time.perf_counter(), processor_seconds()
     ended = subprocess.run(command, capture_output=True, text=True, env=variables)
     if ended.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} ended with status {ended.returncode}:\n{ended.stdout[-500:]}{ended.stderr[-2000:]}")
+        said = ended.stdout[-500:] + ended.stderr[-2000:]
+        raise SystemExit(f"{' '.join(command)} ended with status {ended.returncode}:\n{said}")
     return time.perf_counter() - started, processor_seconds() - used
 
 
