@@ -76,9 +76,8 @@ def test_a_run_without_a_file_writes_the_one_that_it_was(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.jsonl").touch()
     given = ["model.name_or_path=org/M", "data.train.path=rows.jsonl", "rewards=[{verifier: exact_match}]"]
-    assert [_written(given), _written(given), _written([*given, "trl.beta=0.5"])] == 2 * ["M-rows.yaml"] + [
-        "M-rows-2.yaml"
-    ]
+    made = [_written(each) for each in (given, given, [*given, "trl.beta=0.5"])]
+    assert made == ["M-rows.yaml", "M-rows.yaml", "M-rows-2.yaml"]
     assert load_config("M-rows-2.yaml").trl["beta"] == 0.5
     for wrong in (given[:2], [*given, "trl.beta=x"], [*given, "rewards=[{verifier: exact_mtch}]"]):
         with pytest.raises(Refusal):

@@ -19,6 +19,8 @@ from ruamel.yaml import YAML
 from safetensors.torch import load_file, save_file
 
 from evenkeel.trainer.algorithms.registry import KINDS, built_in
+from evenkeel.trainer.algorithms.revisions import RevisionOptions
+from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.run import config as made
 from evenkeel.trainer.run.check.check import _lacking
 from evenkeel.trainer.run.config import trl_arguments
@@ -307,8 +309,7 @@ _READ_AS: dict[str, Any] = {
 def settings() -> list[tuple[str, tuple[Any, ...]]]:
     """Dotted path of every setting, with values of its own kind."""
     kinds: dict[str, Any] = {"trl": trl_arguments.grpo_arguments(), "model.lora": trl_arguments.lora_arguments()}
-    kinds["algorithm.revision"] = trl_arguments.revision_options()
-    kinds["algorithm.teacher"] = trl_arguments.teacher_options()
+    kinds |= {"algorithm.revision": RevisionOptions, "algorithm.teacher": TeacherOptions}
     sections: dict[str, Any] = {name: field.annotation for name, field in made.RunConfig.model_fields.items()}
     kinds |= {name: kind for name, kind in sections.items() if name != "trl" and hasattr(kind, "model_fields")}
     known: list[tuple[str, tuple[Any, ...]]] = []

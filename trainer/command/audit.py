@@ -31,7 +31,6 @@ SHOWN = 3
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status, see above."""
     arguments = vars(parser().parse_intermixed_args(argv))
     functions, file = arguments.pop("functions"), arguments.pop("json")
     sys.path.insert(0, str(Path.cwd()))
@@ -48,7 +47,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("functions", nargs="+", metavar="FUNCTION", help="module:function, or a built-in verifier")
     tasks = [*TASKS, *BUILT_IN]

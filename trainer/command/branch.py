@@ -35,7 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("parents", nargs="+", metavar="RUN@STEP", help="a run's directory and a checkpoint's step")
     command.add_argument("file", type=named_path, metavar="VARIANTS", help="YAML file of the variants")

@@ -31,7 +31,6 @@ from evenkeel.trainer.run.processes import REFUSED
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status, see above."""
     arguments = parser().parse_intermixed_args(argv)
     logging.getLogger("transformers").setLevel(logging.ERROR)
     with redirect_stdout(sys.stderr):  # what transformers and a user's parts print does not belong to the report
@@ -54,7 +53,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("config", type=named_file, metavar="RUN", help=RUN_FILE)
     command.add_argument("overrides", nargs="*", metavar="key=value", help=OVERRIDES)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status, see above."""
     command = parser()
     arguments = command.parse_args(argv)
     if (arguments.file is None) == (arguments.verify is None):
@@ -93,7 +92,6 @@ def sentences(claim: Claim, found: "Answered") -> list[str]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("file", nargs="?", type=named_path, help="YAML file of the claim, or a shipped one's name")
     command.add_argument("--no-run", action="store_true", help="start nothing")

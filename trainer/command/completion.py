@@ -21,29 +21,22 @@ from evenkeel.trainer.run.config.shipped import named_file, named_path
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0."""
     shell = parser().parse_args(argv).shell
+    whole = argparse.ArgumentParser(prog="evenkeel")
+    whole.add_argument("--version", action="store_true", help="print the version")
+    commands = whole.add_subparsers()
     with redirect_stdout(sys.stderr):  # transformers prints where it is imported with WANDB_MODE=offline
-        whole = whole_command()
+        for name, meaning in COMMANDS.items():
+            command = import_module(f"evenkeel.trainer.command.{name}").parser()
+            _complete_paths(command)
+            commands.add_parser(name, help=meaning, parents=[command], add_help=False)
     print(shtab.complete(whole, shell))
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("shell", choices=("bash", "zsh", "fish"), help="whose script is printed")
     return command
-
-
-def whole_command() -> argparse.ArgumentParser:
-    """`evenkeel` with all its commands as one parser."""
-    whole = argparse.ArgumentParser(prog="evenkeel")
-    whole.add_argument("--version", action="store_true", help="print the version")
-    commands = whole.add_subparsers()
-    for name, meaning in COMMANDS.items():
-        command = import_module(f"evenkeel.trainer.command.{name}").parser()
-        _complete_paths(command)
-        commands.add_parser(name, help=meaning, parents=[command], add_help=False)
-    return whole
 
 
 def _complete_paths(command: argparse.ArgumentParser) -> None:

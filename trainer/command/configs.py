@@ -61,7 +61,6 @@ def _whole(source: Path) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     whole = command_line(__name__, __doc__)
     commands = whole.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="print their names")

@@ -26,7 +26,6 @@ from evenkeel.trainer.lab.doctor.rules import Examination
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status, see above."""
     arguments = parser().parse_args(argv)
     record = read(arguments.path)
     examination = Examination().add_all(record.lines)
@@ -35,7 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("path", help="folder of a run, or the file with its metrics")
     command.add_argument("--json", action="store_true", help="print one JSON object")

@@ -30,7 +30,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("checkpoint", help="folder of a checkpoint or an adapter, or a hub id")
     command.add_argument("config", type=named_file, help="YAML file with the held-out rows and their verifiers")

@@ -38,7 +38,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("run", type=Path, help="a run's directory, or one of its checkpoints")
     command.add_argument("--to", type=Path, required=True, metavar="DIRECTORY", help="a folder that does not exist yet")

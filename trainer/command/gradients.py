@@ -61,7 +61,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("source", type=named_path, metavar="RUN|CONFIG", help="a run's directory or YAML file")
     command.add_argument("--strategies", default="all", help="a,b+c or all")

@@ -20,7 +20,6 @@ from evenkeel.trainer.run.config.shipped import named_file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status, see above."""
     given = sys.argv[1:] if argv is None else argv
     if not given or given[0] in ("-h", "--help"):
         parser().print_help()

@@ -23,7 +23,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("directory", type=Path, help="of a run, or of a sweep")
     command.add_argument("--output", type=Path, help="the HTML file")

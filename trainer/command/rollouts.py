@@ -27,7 +27,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("run", type=Path, help="directory of the run")
     command.add_argument("--to", type=Path, help="the HTML file")

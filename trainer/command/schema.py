@@ -34,7 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     whole = command_line(__name__, __doc__)
     whole.add_argument("kind", nargs="?", default="run", choices=(*SCHEMAS,), help="of file; default: run")
     return whole

@@ -46,7 +46,6 @@ def _documentation(name: str) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("name", nargs="?", metavar="NAME", help="only this one; signals: the signals")
     return command

@@ -43,7 +43,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     whole = command_line(__name__, __doc__)
     commands = whole.add_subparsers(dest="command", required=True)
     for name, meaning in COMMANDS.items():

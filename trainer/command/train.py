@@ -18,9 +18,8 @@ auto starts the run or goes on. accelerate launch and torchrun turn every status
 import argparse
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from evenkeel.errors import COMMAND_LINE, Refusal
 from evenkeel.trainer.command import OVERRIDES, RUN_FILE, SETTING, command_line
@@ -43,7 +42,6 @@ from evenkeel.trainer.run.record.files import CONFIG
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status, see above."""
     arguments = parse_arguments(argv)
     end_with_launcher()
     try:
@@ -58,17 +56,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not file:
                 file, arguments.overrides = _written(arguments.overrides), []
             load_libraries(file, arguments.overrides)
+            from evenkeel.trainer.lab.doctor.callback import Doctor
             from evenkeel.trainer.run.launch import train
 
-            if arguments.rerun is None:
-                return train(
-                    file,
-                    arguments.overrides,
-                    resume=arguments.resume,
-                    accept_changes=arguments.accept_changes,
-                    **_OF_THE_LAB,
-                )
-            return train(file, [], repeated=arguments.rerun, **_OF_THE_LAB)
+            return train(
+                file,
+                arguments.overrides,
+                resume=arguments.resume,
+                accept_changes=arguments.accept_changes,
+                repeated=arguments.rerun,
+                log_callback=Doctor,
+                report_page=_report_page,
+            )
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED
@@ -122,23 +121,13 @@ def _written(settings: Sequence[str]) -> str:
     raise AssertionError
 
 
-def _doctor(say: Callable[[str], None]) -> Any:
-    from evenkeel.trainer.lab.doctor.callback import Doctor  # imports transformers
-
-    return Doctor(say)
-
-
 def _report_page(run: Path) -> Path:
     from evenkeel.trainer.lab.reports.page import write_report
 
     return write_report(run)[1]
 
 
-_OF_THE_LAB: Any = {"log_callback": _doctor, "report_page": _report_page}
-
-
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument("config", type=named_file, nargs="?", metavar="RUN", help=RUN_FILE)
     command.add_argument("overrides", nargs="*", metavar="key=value", help=OVERRIDES)

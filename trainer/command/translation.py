@@ -24,11 +24,7 @@ from evenkeel.trainer.run.config.wording import fields_of, key_of
 from evenkeel.trainer.run.config.yaml_document import read_value
 
 _FLAG = re.compile(r"--?[A-Za-z]")
-_OPTIONS = {
-    ("check", "num_processes"): "--processes",
-    ("train", "resume_from_checkpoint"): "--resume",
-    ("launch", "resume_from_checkpoint"): "--resume",
-}
+_OPTIONS = {"num_processes": "--processes", "resume_from_checkpoint": "--resume"}
 _TYPED = {"model": "model.name_or_path", "data": "data.train.path", "reward": "rewards"}
 _KEYS = {**FOREIGN, **IN_ANOTHER_SECTION, **_TYPED}
 _OTHER_VALUES = """
@@ -57,7 +53,7 @@ def translated(command: str, words: Sequence[str], parser: Callable[[], argparse
         word = left.popleft()
         flag, equals, value = word.partition("=")
         name, given = flag.lstrip("-").replace("-", "_"), [value] if equals else None
-        option = _OPTIONS.get((command, name), flag)
+        option = _OPTIONS.get(name, flag)
         if command == "launch" and _is_launchers(word, name, bool(runs)):
             launcher += [word, *(_taken(left) if not equals and _of_launcher()[name] != 0 else [])]
             if not runs and name in ("m", "module", "no_python"):

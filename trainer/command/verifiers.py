@@ -23,5 +23,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     return command_line(__name__, __doc__)

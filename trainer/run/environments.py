@@ -74,10 +74,3 @@ def _keys(rows: Any, environments: Environments) -> list[str | None]:
         return [None] * len(rows)
     tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
     return [task if task in environments else OTHER_TASKS for task in tasks]
-
-
-def trainer_arguments(environments: Environments) -> dict[str, Any]:
-    """Arguments of `RLVRTrainer`."""
-    if not environments:
-        return {}
-    return {"environment_factory": environments.get(None) or dict(environments)}

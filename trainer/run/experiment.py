@@ -23,7 +23,7 @@ from evenkeel.trainer.run.config import (
 )
 from evenkeel.trainer.run.config.schema import VLLMSection
 from evenkeel.trainer.run.data.rows import load_rows
-from evenkeel.trainer.run.environments import Environments, environments_of, routed, trainer_arguments, try_on_rows
+from evenkeel.trainer.run.environments import Environments, environments_of, routed, try_on_rows
 from evenkeel.trainer.run.processes import print_line
 from evenkeel.trainer.run.tokenizer import load_tokenizer
 from evenkeel.trainer.step.options import Speed
@@ -192,9 +192,10 @@ class Experiment:
     @cached_property
     def environment_arguments(self) -> dict[str, Any]:
         """Arguments of `RLVRTrainer` for `environments`; TRL's warning that they are experimental is silenced."""
-        if self.environments:
-            os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
-        return trainer_arguments(self.environments)
+        if not self.environments:
+            return {}
+        os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+        return {"environment_factory": self.environments.get(None) or dict(self.environments)}
 
     @cached_property
     def reward_functions(self) -> list[Any]:

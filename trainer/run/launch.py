@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from transformers import TrainerState
+
 from evenkeel.errors import Refusal
+from evenkeel.trainer.run import training
 from evenkeel.trainer.run.branch import branch_of
+from evenkeel.trainer.run.callbacks.weights_and_biases import finish_wandb
 from evenkeel.trainer.run.check.check import checked_before_start
 from evenkeel.trainer.run.check.report import brief_lines
 from evenkeel.trainer.run.config.layers import layered
@@ -15,10 +19,11 @@ from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.library_errors import library_errors_in_words, located
 from evenkeel.trainer.run.preflight import (
-    check_launch,
+    check_launched,
     check_wandb_answers,
     follow_run_file,
     prepare_logging,
+    schedule_checks,
     started_processes,
 )
 from evenkeel.trainer.run.record.files import SUMMARY_TEXT, TRAINER_STATE
@@ -33,7 +38,6 @@ from evenkeel.trainer.run.record.manifest import (
     write_manifest,
 )
 from evenkeel.trainer.run.record.placement import place
-from evenkeel.trainer.run.wandb_end import finish_wandb
 
 
 def train(
@@ -75,7 +79,10 @@ def train(
     is_main = args.process_index == 0
     if is_main and launchers_precision not in ("", "no", args.mixed_precision):
         print(f"The launcher's precision {launchers_precision} is not taken: the run file's is {args.mixed_precision}.")
-    check_launch(experiment, written)
+    check_launched(args, experiment.processes)
+    for topic, check in schedule_checks(experiment):
+        with located(written, topic):
+            check()
     with located(written, "model"):
         _ = experiment.tokenizer
     HEARTBEAT.enter("Checking the run")
@@ -120,18 +127,21 @@ def train(
         if is_main and begins:
             shutil.rmtree(run)  # this start has made it
         raise
-    from evenkeel.trainer.run import training  # imports transformers
-
     try:
         if placement.is_trained and checkpoint is not None:  # stopped before its summary was written
-            from transformers import TrainerState
-
             trainer.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
             if trainer.accelerator.is_main_process:
                 training.end_of_run(trainer, config, run, training.run_on_wandb(trainer, config, run), report_page)
             return 0
-        given: dict[str, Any] = {"log_callback": log_callback, "report_page": report_page}
-        command = shlex.join([config_path, *overrides])
-        return training.run_trainer(trainer, config, run, checkpoint, command, begins=begins, **given)
+        return training.run_trainer(
+            trainer,
+            config,
+            run,
+            checkpoint,
+            shlex.join([config_path, *overrides]),
+            begins=begins,
+            log_callback=log_callback,
+            report_page=report_page,
+        )
     finally:
         finish_wandb()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evenkeel.trainer.run.config.layers import layered
 
-TRAINING = ("evenkeel.trainer.run.launch", "evenkeel.trainer.run.training", "evenkeel.trainer.step.trainer")
+TRAINING = ("evenkeel.trainer.run.launch", "evenkeel.trainer.step.trainer")
 
 
 def load_libraries(file: str | Path, overrides: Sequence[str] = ()) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.trackers import VARIABLES
-from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.data.rows import check_rows_enough
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
-from evenkeel.trainer.run.library_errors import in_words, located
+from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.schedule import check_arguments
 
 _ON_A_CPU = "On a CPU write trl.use_cpu: true, and launch with configs/accelerate/cpu_two_processes.yaml."
@@ -21,18 +20,6 @@ _ON_A_CPU = "On a CPU write trl.use_cpu: true, and launch with configs/accelerat
 def started_processes() -> int:
     """How many processes the launcher started; 1 without a launcher."""
     return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def check_launch(experiment: Experiment, tree: Node) -> None:
-    """Refuse processes, devices, batches, passes, checkpoints or an end that do not go together.
-
-    Args:
-        tree: what is written in the run's file and on the command line.
-    """
-    check_launched(experiment.args, experiment.processes)
-    for topic, check in schedule_checks(experiment):
-        with located(tree, topic):
-            check()
 
 
 def check_launched(args: Any, started: int) -> None:

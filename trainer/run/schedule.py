@@ -33,11 +33,6 @@ class Arguments:
     num_passes: int = 1
 
     @property
-    def block(self) -> int:
-        """See `optimizer_steps_per_block`."""
-        return optimizer_steps_per_block(self.args, self.num_passes)
-
-    @property
     def keeps_best(self) -> bool:
         return self.args.metric_for_best_model is not None
 
@@ -64,7 +59,7 @@ def not_resumable(given: Arguments) -> Said:
 @rule(ARGUMENT_RULES, "trl.save_steps trl.max_steps evaluation.every_steps")
 def inside_a_rollout_batch(given: Arguments) -> Said:
     """A checkpoint, or the end, in the middle of a rollout batch."""
-    args, block = given.args, given.block
+    args, block = given.args, optimizer_steps_per_block(given.args, given.num_passes)
     steps = {"trl.save_steps": args.save_steps if args.save_strategy == "steps" and block > 1 else 0}
     steps |= {"trl.max_steps": max(args.max_steps, 0), "evaluation.every_steps": given.keeps_best and args.eval_steps}
     for path, number in steps.items():

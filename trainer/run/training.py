@@ -31,18 +31,36 @@ def run_trainer(
     resume_command: str,
     *,
     begins: bool,
-    log_callback: Callable[[Callable[[str], None]], Any] | None = None,
-    report_page: Callable[[Path], Path] | None = None,
+    log_callback: Callable[[Callable[[str], None]], Any] | None,
+    report_page: Callable[[Path], Path] | None,
 ) -> int:
     """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`.
 
     ``begins``: this is the first part of the run; its checkpoint, if any, is a branch's.
     """
-    is_main = trainer.accelerator.is_main_process
-    stop = StopAtRolloutBoundary(
-        optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes), trainer.parts.ranks.any
-    )
-    on_wandb = _watch(trainer, config, run, stop, log_callback)
+    args, is_main = trainer.args, trainer.accelerator.is_main_process
+    steps_per_block = optimizer_steps_per_block(args, trainer.strategies.schedule.num_passes)
+    stop = StopAtRolloutBoundary(steps_per_block, trainer.parts.ranks.any)
+    if (minutes := config.stopping.stall_minutes) is not None:
+        trainer.add_callback(StallWatchdog(run / "stalls", 60 * minutes))
+    trainer.add_callback(MetricsFile(run / METRICS))
+    trainer.add_callback(Progress(ACCURACY, lambda: trainer.parts.phases.now))
+    trainer.add_callback(Samples(partial(samples, trainer._logs), config.logging.samples_every_steps))
+    trainer.add_callback(stop)
+    if log_callback is not None:
+        trainer.add_callback(log_callback(print_line))
+    if config.logging.rollouts != "off":
+        trainer.add_callback(Rollouts(trainer, run, config.logging))
+    if trainer.eval_dataset is not None:
+        trainer.add_callback(FinalEvaluation())
+    trainer.add_callback(EvaluationFiles(run / EVALUATIONS, lambda: trainer.parts.held_out.newest))
+    if config.evaluation.keep_best is not None:
+        trainer.add_callback(KeepBest())
+    if (on_wandb := run_on_wandb(trainer, config, run)) is not None:
+        trainer.add_callback(on_wandb)  # after `Rollouts`, whose rows it takes
+    # Last, after all callbacks that write into a checkpoint; it deletes old ones too, when the new one is whole.
+    total_limit, args.save_total_limit = args.save_total_limit, None
+    trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))
     if is_main:
         words = [f"Run directory: {run}"]
         if checkpoint is not None:
@@ -51,10 +69,9 @@ def run_trainer(
     with RunTime(run, writes=is_main):
         HEARTBEAT.enter("Starting the training" if checkpoint is None else f"Resuming from {checkpoint}")
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    step = trainer.state.global_step
     if stop.stopped:
         if is_main:
-            print(f"Stopped at step {step} with a checkpoint. To resume, with the same launcher:")
+            print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To resume, with the same launcher:")
             print(f"  evenkeel train {resume_command} --resume {run}", flush=True)
         return STOPPED
     if is_main:
@@ -78,34 +95,3 @@ def end_of_run(trainer: Any, config: RunConfig, run: Path, on_wandb: RunOnWandb 
     except Refusal as refusal:
         print(f"W&B gets no report: {refusal}", flush=True)
     on_wandb.end(summary, files)
-
-
-def _watch(
-    trainer: Any,
-    config: RunConfig,
-    run: Path,
-    stop: StopAtRolloutBoundary,
-    log_callback: Callable[[Callable[[str], None]], Any] | None,
-) -> RunOnWandb | None:
-    """Add the callbacks of a run to its trainer; the one for W&B."""
-    if (minutes := config.stopping.stall_minutes) is not None:
-        trainer.add_callback(StallWatchdog(run / "stalls", 60 * minutes))
-    trainer.add_callback(MetricsFile(run / METRICS))
-    trainer.add_callback(Progress(ACCURACY, lambda: trainer.parts.phases.now))
-    trainer.add_callback(Samples(partial(samples, trainer._logs), config.logging.samples_every_steps))
-    trainer.add_callback(stop)
-    if log_callback is not None:
-        trainer.add_callback(log_callback(print_line))
-    if config.logging.rollouts != "off":
-        trainer.add_callback(Rollouts(trainer, run, config.logging))
-    if trainer.eval_dataset is not None:
-        trainer.add_callback(FinalEvaluation())
-    trainer.add_callback(EvaluationFiles(run / EVALUATIONS, lambda: trainer.parts.held_out.newest))
-    if config.evaluation.keep_best is not None:
-        trainer.add_callback(KeepBest())
-    if (on_wandb := run_on_wandb(trainer, config, run)) is not None:
-        trainer.add_callback(on_wandb)  # after `Rollouts`, whose rows it takes
-    # Last, after all callbacks that write into a checkpoint; it deletes old ones too, when the new one is whole.
-    total_limit, trainer.args.save_total_limit = trainer.args.save_total_limit, None
-    trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))
-    return on_wandb

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 
 from evenkeel.trainer.lab.doctor.rules import Examination
 
@@ -19,12 +19,10 @@ class Doctor(TrainerCallback):
         self.say = say
         self.examination = Examination()
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.examination.add_all((line["step"], line) for line in state.log_history)
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
-    ) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         for finding in self.examination.add(state.global_step, logs or {}):
             if state.is_world_process_zero:
                 self.say(f"step {state.global_step}: {finding.severity}: {finding.text} {finding.advice}")

@@ -27,7 +27,10 @@ def is_scored(run: RecordedRun, dataset: str) -> bool:
 def final_accuracies(runs: Sequence[RecordedRun], dataset: str) -> Floats:
     """Accuracy at the last evaluation: (runs, items) where all runs kept answers by item, else (runs,)."""
     table = accuracy_table([run.final_answers(dataset) for run in runs])
-    return np.array([_last(run.held_out()[dataset]) for run in runs]) if table is None else table
+    if table is not None:
+        return table
+    curves_of = [run.held_out()[dataset] for run in runs]
+    return np.array([curve[max(curve)] for curve in curves_of])
 
 
 def mean_accuracies(final: Floats) -> Floats:
@@ -73,7 +76,3 @@ def areas_under_curves(runs: Sequence[RecordedRun], dataset: str) -> Floats | No
     """Area under each run's curve, (runs,), over the points that all have; ``None`` with fewer than two."""
     points, values = curves(runs, dataset)
     return area_under_curve(values, points) if len(points) > 1 else None
-
-
-def _last(series: dict[float, float]) -> float:
-    return series[max(series)]

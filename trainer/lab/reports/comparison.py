@@ -92,7 +92,7 @@ def scored_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
 def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str) -> VariantNumbers:
     runs = list(by_seed.values())
     answers = runs[0].final_answers(dataset)
-    completions = None if answers is None else sum(answers.scored_by_item.values())
+    completions = None if answers is None else sum(each.get("correct") is not None for each in answers.counted)
     points, values = curves(runs, dataset)
     several = len(points) > 1
     return VariantNumbers(

@@ -52,7 +52,8 @@ def _of_one_run(answers: Answers, number: int = 3) -> Iterator[SampleGroup]:
 
 
 def _side_by_side(answers: Mapping[str, Answers]) -> Iterator[SampleGroup]:
-    by_item = {name: each.first_by_item() for name, each in answers.items()}
+    # of each item the first completion
+    by_item = {name: {one["item"]: one for one in reversed(each.counted)} for name, each in answers.items()}
     items = sorted(set.intersection(*map(set, by_item.values())))
     verdicts = {item: {VERDICT_OF[each[item].get("correct")] for each in by_item.values()} for item in items}
     kinds: list[tuple[str, int, Callable[[set[str]], bool]]] = [

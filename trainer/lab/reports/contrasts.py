@@ -48,8 +48,5 @@ def contrast_of(
     ours, theirs = np.split(final_accuracies(runs, dataset), 2)  # on the items that all of them have
     difference = paired_difference(ours, theirs)
     heights = areas_under_curves(runs, dataset)
-    area = None
-    if heights is not None:
-        our_heights, their_heights = np.split(heights, 2)
-        area = paired_difference(our_heights, their_heights)
+    area = None if heights is None else paired_difference(*np.split(heights, 2))
     return Contrast(variant, baseline, seeds, difference, verdict(difference), difference.p_value, math.nan, area)

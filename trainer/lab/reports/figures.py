@@ -7,7 +7,7 @@ puts them side by side. Legends are outside the axes.
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,8 +143,3 @@ def _svg(figure: Figure, name: str) -> str:
     text = file.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
-
-
-def styles_of(variants: Sequence[str]) -> dict[str, int]:
-    """Variant → number of its style, the same in all pictures."""
-    return {name: number for number, name in enumerate(variants)}

@@ -1,6 +1,5 @@
 """The completions of one evaluation, as arrays by item."""
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -41,15 +40,6 @@ class Answers:
         """Item → share of right completions among the scored ones; NaN where none was scored."""
         scored = {item: [v for v in verdicts if v == v] for item, verdicts in self.verdicts_by_item.items()}
         return {item: float(np.mean(verdicts)) if verdicts else np.nan for item, verdicts in scored.items()}
-
-    @cached_property
-    def scored_by_item(self) -> dict[int, int]:
-        """Item → number of its completions that were scored."""
-        return Counter(record["item"] for record in self.counted if record.get("correct") is not None)
-
-    def first_by_item(self) -> dict[int, dict[str, Any]]:
-        """Item → its first completion."""
-        return {record["item"]: record for record in reversed(self.counted)}
 
 
 @lru_cache(maxsize=64)

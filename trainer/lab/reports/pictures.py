@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from evenkeel.trainer.lab.reports.comparison import Comparison
 from evenkeel.trainer.lab.reports.curves import diagnostic_curves, held_out_curves, training_curves
-from evenkeel.trainer.lab.reports.figures import curves_figure, differences_figure, panel_figures, styles_of
+from evenkeel.trainer.lab.reports.figures import curves_figure, differences_figure, panel_figures
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 
 MOST_BANDS = 3
@@ -24,7 +24,7 @@ class Picture:
 
 def pictures_of(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
     """All pictures that have data, in the order of the page."""
-    styles = styles_of(list(runs.by_variant))
+    styles = {name: number for number, name in enumerate(runs.by_variant)}  # the same in all pictures
     x = "rollout batches" if runs.baseline else "optimizer step"
     over = CAPTION if runs.baseline else "Step 0 is before training. Reward is that of the rows trained on."
     few = len(runs.by_variant) <= MOST_BANDS

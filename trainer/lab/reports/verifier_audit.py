@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenkeel.trainer.evaluation.differences import differences, reward_names
-from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 
 Record = Mapping[str, Any]
 
@@ -32,17 +32,12 @@ class Audit:
 
 def verifier_audits(runs: RecordedRuns, dataset: str) -> dict[str, Audit]:
     """Variant → audit, for the variants whose runs kept their completions."""
-    return {
-        name: _audit(records)
-        for name, by_seed in runs.by_variant.items()
-        if (records := final_records(list(by_seed.values()), dataset))
-    }
-
-
-def final_records(runs: Sequence[RecordedRun], dataset: str) -> list[Record]:
-    """The completions of the runs' last evaluations."""
-    answers = [run.final_answers(dataset) for run in runs]
-    return [record for each in answers if each is not None for record in each.counted]
+    audits = {}
+    for name, by_seed in runs.by_variant.items():
+        answers = [run.final_answers(dataset) for run in by_seed.values()]
+        if records := [record for each in answers if each is not None for record in each.counted]:
+            audits[name] = _audit(records)
+    return audits
 
 
 def _audit(records: Sequence[Record]) -> Audit:

@@ -31,17 +31,17 @@ def chosen_groups(batches: Sequence[BatchSummary], most_rollouts: int, most_toke
     In the order of a hash of batch and group: a uniform draw without replacement that depends on nothing else, so that
     the same files always give the same page.
     """
+
+    def drawn(key: tuple[int, int]) -> bytes:
+        return hashlib.blake2b(f"{key[0]} {key[1]}".encode(), digest_size=8).digest()
+
     sizes = {(batch.number, group): (rows, tokens) for batch in batches for group, rows, tokens in batch.groups}
     chosen: list[tuple[int, int]] = []
     rollouts = tokens = 0
-    for key in sorted(sizes, key=_drawn):
+    for key in sorted(sizes, key=drawn):
         rows, written = sizes[key]
         rollouts, tokens = rollouts + rows, tokens + min(written, rows * LONGEST_SHOWN)
         if chosen and (rollouts > most_rollouts or tokens > most_tokens):
             break
         chosen.append(key)
     return sorted(chosen)
-
-
-def _drawn(key: tuple[int, int]) -> bytes:
-    return hashlib.blake2b(f"{key[0]} {key[1]}".encode(), digest_size=8).digest()

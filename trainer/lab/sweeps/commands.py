@@ -4,7 +4,7 @@ They raise `Refusal` for a wrong file, and for what its parts or this machine ca
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from evenkeel.trainer.lab.sweeps.forking import Forks
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, processes_of
 from evenkeel.trainer.lab.sweeps.queues import Queue, SlurmQueue, local_queue
-from evenkeel.trainer.lab.sweeps.runner import SweepRunner, locked_directory, write_sweep
+from evenkeel.trainer.lab.sweeps.runner import SweepRunner, write_sweep
 from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, changed_settings, launcher_of, next_attempt, queued_cells
 from evenkeel.trainer.lab.sweeps.status import status_table
@@ -29,6 +29,7 @@ from evenkeel.trainer.lab.sweeps.tuning import (
     tuning_record,
     tuning_stage,
 )
+from evenkeel.trainer.run.record.directory import owned
 
 
 def run(file: Path, parents: Sequence[str] = ()) -> int:
@@ -65,7 +66,10 @@ def _run_cells(
 ) -> int:
     """One stage from its plans to its table; the exit status of `run`."""
     root = Path(sweep.output_dir).absolute()
-    with locked_directory(sweep), closing(Forks(launcher_of(sweep), root / "forks.log", sweep.environment)) as forks:
+    root.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        stack.callback(owned(root).release)
+        forks = stack.enter_context(closing(Forks(launcher_of(sweep), root / "forks.log", sweep.environment)))
         cells = queued_cells(sweep, plans)
         refused = _refused_as_changed(cells)
         write_sweep(sweep, plans, root, file, tuning)

@@ -7,8 +7,7 @@ awaited, interrupted ones resume from their checkpoint, finished ones are not ru
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -20,28 +19,11 @@ from evenkeel.trainer.lab.sweeps.queues import Queue, SchedulerError
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, next_attempt
 from evenkeel.trainer.run.processes import REFUSED
-from evenkeel.trainer.run.record.directory import owned
 from evenkeel.trainer.run.record.files import write_json
 
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
 """Time without submissions after the queue has refused an attempt."""
-
-
-@contextmanager
-def locked_directory(sweep: Sweep) -> Iterator[Path]:
-    """Lock the sweep's directory, which is made if missing.
-
-    Raises:
-        Refusal: another process runs this sweep.
-    """
-    root = Path(sweep.output_dir).absolute()
-    root.mkdir(parents=True, exist_ok=True)
-    lock = owned(root)
-    try:
-        yield root
-    finally:
-        lock.release()
 
 
 def write_sweep(
@@ -122,7 +104,6 @@ class SweepRunner:
             SchedulerError: the queue refuses, and no other cell runs.
         """
         attempt = next_attempt(self.sweep, entry)
-        assert entry.attempt is not None
         try:
             entry.attempt.update(self.queue.start(entry.attempt["label"], attempt))
         except SchedulerError as refusal:
@@ -141,7 +122,6 @@ class SweepRunner:
         return time.monotonic() - self._refused_at < RETRY_SECONDS
 
     def _is_over(self, entry: QueuedCell) -> bool:
-        assert entry.attempt is not None
         if not self.queue.is_over(entry.attempt, entry.directory):
             return False
         self.queue.release(entry.attempt)
@@ -149,7 +129,6 @@ class SweepRunner:
 
     def _restarts(self, entry: QueuedCell) -> bool:
         """Print how an attempt ended; whether the cell is to be started again."""
-        assert entry.attempt is not None
         name, directory = entry.name, entry.directory
         record = directory.attempt(entry.attempt["number"])
         if summary := directory.summary():
@@ -176,7 +155,6 @@ class SweepRunner:
             names = ", ".join(entry.name for entry in running)
             self.say(f"Stopping {names} with checkpoints. Ctrl-C again ends them at once.")
         for entry in running:
-            assert entry.attempt is not None
             try:
                 (self.queue.stop if self.stops == 1 else self.queue.kill)(entry.attempt, entry.directory)
             except SchedulerError as refusal:

@@ -7,7 +7,7 @@ import socket
 import sys
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ class QueuedCell:
 
     plan: Plan
     directory: CellDirectory
-    attempt: dict[str, Any] | None = None
+    attempt: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerate.utils import gather_object
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 from transformers.trainer_utils import rotate_checkpoints
 
 from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
@@ -26,7 +26,7 @@ class CheckpointManifest(TrainerCallback):
         self.total_limit = total_limit
         self.barrier = barrier
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         checkpoint = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         self.barrier()
         if not checkpoint.is_dir():  # it did not fit on its disk

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tqdm import tqdm
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
 
@@ -46,25 +46,23 @@ class Progress(TrainerCallback):
         self.bar: Any = None
         self.last_line = 0.0
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.is_world_process_zero and sys.stderr.isatty():
             self.bar = tqdm(total=state.max_steps, initial=state.global_step, dynamic_ncols=True, unit="step")
 
-    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         def under_way() -> str:
             doing = _DOING.get(self.phase() or "", "evaluates, saves or loads rows")
             return f"step {state.global_step}/{state.max_steps}: {doing}"
 
         HEARTBEAT.enter(under_way)
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.bar is not None:
             self.bar.update(state.global_step - self.bar.n)
         HEARTBEAT.has_stepped = True
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
-    ) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         if state.is_world_process_zero and (held_out := (logs or {}).get(f"eval_{self.shown['accuracy']}")) is not None:
             tqdm.write(f"step {state.global_step}: held-out accuracy {held_out:.3f}")
             HEARTBEAT.printed()
@@ -80,7 +78,7 @@ class Progress(TrainerCallback):
             sys.stdout.flush()
             HEARTBEAT.printed()
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.bar is not None:
             self.bar.close()
 
@@ -96,7 +94,7 @@ class Samples(TrainerCallback):
         self.newest = newest
         self.every_steps = every_steps
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if not state.is_world_process_zero or state.global_step % self.every_steps:
             return
         for sample in self.newest(2):

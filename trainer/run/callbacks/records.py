@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 
 from evenkeel.trainer.run.config.schema import LoggingSection
 from evenkeel.trainer.run.record.files import ROLLOUTS
@@ -33,7 +33,7 @@ class MetricsFile(TrainerCallback):
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.is_world_process_zero and state.global_step and self.path.exists():
             metrics = RunRecord(self.path.parent).metrics
             reached = [entry for entry in metrics if entry["step"] <= state.global_step]
@@ -42,9 +42,7 @@ class MetricsFile(TrainerCallback):
             draft.write_text("".join(f"{json.dumps(entry)}\n" for entry in kept))
             draft.replace(self.path)
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
-    ) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         if state.is_world_process_zero and logs:
             with self.path.open("a") as file:
                 file.write(json.dumps({"step": state.global_step, **named(logs)}) + "\n")
@@ -60,7 +58,7 @@ class Rollouts(TrainerCallback):
     def __init__(self, trainer: Any, run: Path, logging: LoggingSection) -> None:
         self.trainer, self.per_batch, self.folder = trainer, logging.rollouts, run / ROLLOUTS
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         parts, rank = self.trainer.parts, args.process_index
         begin_rollouts(self.folder, max(parts.checkpoint.counts[ROLLOUT_BATCHES], parts.lag.first_unwritten), rank)
         parts.recorder.rows_per_batch = None if self.per_batch == "all" else self.per_batch

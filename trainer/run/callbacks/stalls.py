@@ -5,7 +5,7 @@ import faulthandler
 from pathlib import Path
 from typing import IO, Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 
 
 class StallWatchdog(TrainerCallback):
@@ -20,7 +20,7 @@ class StallWatchdog(TrainerCallback):
         self.folder, self.seconds = folder, seconds
         self._file: IO[str] | None = None
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._file = (self.folder / f"rank-{args.process_index}.txt").open("a")
         self.on_substep_end()
@@ -31,7 +31,7 @@ class StallWatchdog(TrainerCallback):
 
     on_step_end = on_prediction_step = on_evaluate = on_log = on_save = on_substep_end
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         faulthandler.cancel_dump_traceback_later()
         if self._file is not None:
             self._file.close()

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from tqdm import tqdm
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 
 from evenkeel.trainer.run.processes import FAILED, launcher, peer_died
 
@@ -37,26 +37,26 @@ class StopAtRolloutBoundary(TrainerCallback):
         self.first_request = 0.0
         self.speaks = False
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.speaks = state.is_world_process_zero
         self.previous = {number: signal.signal(number, self._request) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self._is_asked(state):
             self.stopped = control.should_save = control.should_training_stop = True
 
     on_evaluate = on_step_end
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if not self.stopped and self._is_asked(state):
             self.stopped = control.should_training_stop = True
 
-    def _is_asked(self, state: TrainerState) -> bool:
+    def _is_asked(self, state: Any) -> bool:
         """Whether the run may stop here, and any rank was asked; a collective."""
         is_boundary = 0 < state.global_step < state.max_steps and state.global_step % self.steps_per_block == 0
         return is_boundary and self.any_rank(self.requested)
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         for number, handler in self.previous.items():
             signal.signal(number, handler)
 

@@ -1,6 +1,7 @@
 """A run at W&B: transformers' callback, with completions to read and an end, and no value logged twice."""
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import partial
@@ -8,11 +9,11 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerState
 from transformers.integrations import WandbCallback
 from transformers.integrations.integration_utils import rewrite_logs
 
 from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.record.wandb_file import records, row_of
 from evenkeel.trainer.run.summary import ACCURACY
@@ -44,7 +45,7 @@ class RunOnWandb(WandbCallback):
         self.logged: dict[int, set[str]] = {}
         self.last_share = self.on_server = -1
 
-    def setup(self, args: Any, state: TrainerState, model: Any, **others: Any) -> None:
+    def setup(self, args: Any, state: Any, model: Any, **others: Any) -> None:
         if self._wandb.run is None:
             self._wandb.init(name=os.environ.get("WANDB_NAME") or args.run_name)
         super().setup(args, state, model, **others)
@@ -58,7 +59,7 @@ class RunOnWandb(WandbCallback):
             run.define_metric(name, step_metric=_STEP, summary="last,min,max")
         run.log({_STEP: state.global_step}, commit=False)  # of what TRL logs before the first step
 
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **others: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         recorder = self.trainer.parts.recorder
         names = [part for name in recorder.reward_names for part in (f"rewards/{name}", f"{name}/reason")]
         columns = ["step", "prompt", "completion", *names, "advantage"]
@@ -78,7 +79,7 @@ class RunOnWandb(WandbCallback):
             write(number, columns)
         self.newest = {**columns, "step": [step + 1 for step in columns["step"]]}  # the first that trains on it
 
-    def _catch_up(self, args: Any, state: TrainerState, control: Any) -> None:
+    def _catch_up(self, args: Any, state: Any, control: Any) -> None:
         """Read what earlier parts have logged, and log what of it is lost up to the step at which the run goes on."""
         folder, name = Path(os.environ["WANDB_DIR"]), os.environ["WANDB_RUN_ID"]
         files = folder.glob(f"*wandb/*run-*-{name}/run-{name}.wandb")
@@ -99,10 +100,10 @@ class RunOnWandb(WandbCallback):
             self.on_log(args, then, control, logs=logs)
         self.logged = {step: names for step, names in self.logged.items() if step > state.global_step}
 
-    def _share(self, step: int, state: TrainerState) -> int:
+    def _share(self, step: int, state: Any) -> int:
         return MOST_BATCHES * step // state.max_steps
 
-    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **others: Any) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:
         step = state.global_step
         known = self.logged.get(step, set())
         new = {name: x for name, x in logs.items() if not known.intersection(rewrite_logs({name: x}))}
@@ -137,3 +138,20 @@ class RunOnWandb(WandbCallback):
         for file in files:
             artifact.add_file(str(file))
         run.log_artifact(artifact)
+
+
+def finish_wandb() -> None:
+    """Finish W&B's run, if there is one in this process; W&B gives up after WANDB_FINISH_TIMEOUT and says how to go on.
+
+    All that was logged is in the run's folder before it is uploaded, so that nothing is lost.
+    """
+    wandb = sys.modules.get("wandb")
+    run = getattr(wandb, "run", None)
+    if wandb is None or run is None:
+        return
+    HEARTBEAT.enter("Uploading to W&B")
+    run.finish()
+    wandb.teardown()  # another run in this process has variables of its own
+    if run.offline:
+        folder = Path(run.dir).parents[1]
+        print(f"W&B was offline. To send the run: wandb sync {folder}/offline-run-*-{run.id}", flush=True)

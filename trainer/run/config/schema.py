@@ -1,7 +1,9 @@
 """The sections of a run's YAML file as frozen, strict models: no value is converted, no key is ignored."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
@@ -25,19 +27,14 @@ from evenkeel.trainer.run.config.section import (
     part_name,
 )
 from evenkeel.trainer.run.config.trackers import TrackerName
-from evenkeel.trainer.run.config.trl_arguments import (
-    CheckedBy,
-    check_quantization,
-    grpo_arguments,
-    lora_arguments,
-    revision_options,
-    teacher_options,
-)
+from evenkeel.trainer.run.config.trl_arguments import CheckedBy, check_quantization, grpo_arguments, lora_arguments
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.step.options import Engine, Speed
 
 DEFAULT_SEED = 42  # TRL's
 BATCH_WORDS = ("prompts_per_rollout", "sequences_per_update")
+_REVISION = "evenkeel.trainer.algorithms.revisions:RevisionOptions"  # imports torch
+_TEACHER = "evenkeel.trainer.algorithms.teachers:TeacherOptions"
 
 
 class ModelSection(Section):
@@ -112,9 +109,9 @@ class AlgorithmSection(Section):
     """``step``: a group stays in one optimizer step; ``forward``: in one forward pass; ``off``: rows are shuffled.
     ``null`` = what the strategies need.
     """
-    revision: Annotated[dict[str, Any], CheckedBy(revision_options)] | None = None
+    revision: Annotated[dict[str, Any], CheckedBy(partial(resolve_name, _REVISION))] | None = None
     """Generate wrong answers again: ``{references: 3, credit: fewest_edits}``; only for ``advantage: ibpo``."""
-    teacher: Annotated[dict[str, Any], CheckedBy(teacher_options)] | None = None
+    teacher: Annotated[dict[str, Any], CheckedBy(partial(resolve_name, _TEACHER))] | None = None
     """Prompts under which completions are scored again: ``{template: …}`` with the gold answer in it for
     ``rlsd`` and ``sdpo``, ``{sibling_template: …, wrong_siblings: 4}`` with siblings' responses for ``rlcsd``.
     """

@@ -83,22 +83,6 @@ def lora_arguments() -> type[BaseModel]:
     return _arguments_of(LoraConfig, without=())
 
 
-@cache
-def revision_options() -> type[BaseModel]:
-    """The options that may stand under ``algorithm.revision:``. Imports torch, which takes seconds."""
-    from evenkeel.trainer.algorithms.revisions import RevisionOptions
-
-    return RevisionOptions
-
-
-@cache
-def teacher_options() -> type[BaseModel]:
-    """The options that may stand under ``algorithm.teacher:``. Imports torch, which takes seconds."""
-    from evenkeel.trainer.algorithms.teachers import TeacherOptions
-
-    return TeacherOptions
-
-
 def quantization(given: dict[str, Any]) -> Any:
     """``model.quantization`` as transformers' configuration.
 
