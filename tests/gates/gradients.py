@@ -18,17 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from datasets import Dataset
 from peft import LoraConfig
 from torch import Tensor
 from transformers import TrainerCallback
-from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.options import Speed
 from tests.paths import ROOT
 from tests.tiny_model import save_tiny_model
-from tests.trainer.training import ON_CPU, PROMPTS, digit_reward
+from tests.trainer.training import digit_reward, train
 
 TRL_CUT: dict[str, Any] = {"speed": Speed(microbatches="trl")}
 PLANNED_CUT: dict[str, Any] = {"speed": Speed(microbatches="planned", verify_steps=0)}
@@ -101,8 +99,6 @@ def walked(
         keywords["peft_config"] = LoraConfig(task_type="CAUSAL_LM", **adapter)
     passes = 2 if "update_schedule" in keywords else 1
     arguments: dict[str, Any] = {
-        "output_dir": str(folder),
-        "num_generations": 4,
         "per_device_train_batch_size": 4,
         "gradient_accumulation_steps": 4,
         "num_iterations": 2 // passes,
@@ -112,20 +108,12 @@ def walked(
         "learning_rate": 0.0,
         "max_grad_norm": 0.0,
         "epsilon_high": 5.0 if settings.get("loss_type") == "cispo" else None,
-        **ON_CPU,
         **settings,
     }
     with redirect_stdout(StringIO()), warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # such as: micro-batches stay as TRL cuts them
         warnings.filterwarnings("default", category=UserWarning, module="torch|peft|transformers|datasets")
-        trainer(
-            model=str(model),
-            reward_funcs=_half_dead,
-            args=GRPOConfig(**arguments),
-            train_dataset=Dataset.from_list(PROMPTS),
-            callbacks=[walking],
-            **keywords,
-        ).train()
+        train(trainer, model, folder, reward=_half_dead, strategies=keywords, callbacks=[walking], **arguments)
     return walking.gradients, walking.tokens
 
 
@@ -136,7 +124,6 @@ def planned_beside_trl(
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, tuple[float, float]]:
     """Name → the largest |planned − TRL's| / |TRL's| over the steps, and planned tokens / TRL's."""
-    torch.set_num_threads(1)
     found = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -215,31 +202,25 @@ def cancelled(
     advantage: str, steps: int, schedule: Any, keep_groups: str | None, trainer: type[Any] = RLVRTrainer
 ) -> tuple[list[float], list[float]]:
     """Residuals of the optimizer steps of one rollout batch of the countdown policy: measured here, and as logged."""
-    torch.set_num_threads(1)
     weighing, passes = _Weighing(), 1 if schedule == "single_pass" else 2
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
-        trained = trainer(
-            model=str(ROOT / "configs" / "tiny_policy" / "countdown"),
-            reward_funcs=_by_tokens,
-            args=GRPOConfig(
-                output_dir=folder,
-                loss_type=CLAIMS[advantage],
-                num_generations=GROUP_SIZE,
-                per_device_train_batch_size=4,
-                steps_per_generation=8,
-                gradient_accumulation_steps=8 // steps,
-                max_steps=steps * passes,
-                max_completion_length=64,
-                learning_rate=1e-7,
-                **ON_CPU,
-            ),
-            train_dataset=Dataset.from_list(COUNTDOWN),
+        trained = train(
+            trainer,
+            ROOT / "configs" / "tiny_policy" / "countdown",
+            Path(folder),
+            reward=_by_tokens,
+            rows=COUNTDOWN,
+            strategies={"advantage": advantage, "update_schedule": schedule, "keep_groups": keep_groups},
             callbacks=[weighing],
-            advantage=advantage,
-            update_schedule=schedule,
-            keep_groups=keep_groups,
+            loss_type=CLAIMS[advantage],
+            num_generations=GROUP_SIZE,
+            per_device_train_batch_size=4,
+            steps_per_generation=8,
+            gradient_accumulation_steps=8 // steps,
+            max_steps=steps * passes,
+            max_completion_length=64,
+            learning_rate=1e-7,
         )
-        trained.train()
     return weighing.residuals(GROUP_SIZE * passes), [log[METRIC] for log in trained.state.log_history if METRIC in log]
 
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -49,19 +48,17 @@ def in_options(keywords: dict[str, Any]) -> dict[str, Any]:
     return {**given, **found}
 
 
-def train(
+def made(
     trainer_class: type[GRPOTrainer],
-    model: Path,
+    model: Any,
     output_dir: Path,
     *,
-    reward: Callable[..., Any] = digit_reward,
+    reward: Any = digit_reward,
+    rows: Any = PROMPTS,
     strategies: dict[str, Any] | None = None,
-    peft_config: Any = None,
-    resume_from_checkpoint: str | None = None,
-    callbacks: list[Any] | None = None,
     **settings: Any,
-) -> GRPOTrainer:
-    """Train for a few steps on eight prompts; ``settings`` go to GRPOConfig."""
+) -> Any:
+    """A trainer of a few steps on eight prompts; ``settings`` go to GRPOConfig, ``strategies`` to the trainer."""
     torch.set_num_threads(1)
     defaults: dict[str, Any] = {
         "output_dir": str(output_dir),
@@ -72,15 +69,36 @@ def train(
         "max_steps": 3,
         **ON_CPU,
     }
-    trainer = trainer_class(
-        model=str(model),
+    return trainer_class(
+        model=str(model) if isinstance(model, Path) else model,
         reward_funcs=reward,
         args=GRPOConfig(**{**defaults, **settings}),
-        train_dataset=Dataset.from_list(PROMPTS),
-        peft_config=peft_config,
-        callbacks=callbacks,
+        train_dataset=Dataset.from_list(rows) if isinstance(rows, list) else rows,
         **in_options(strategies or {}),
     )
+
+
+def begun(trainer: Any) -> Any:
+    """``trainer`` in the state of its first training step."""
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
+    return trainer
+
+
+def train(
+    trainer_class: type[GRPOTrainer],
+    model: Path,
+    output_dir: Path,
+    *,
+    strategies: dict[str, Any] | None = None,
+    peft_config: Any = None,
+    resume_from_checkpoint: str | None = None,
+    callbacks: list[Any] | None = None,
+    **settings: Any,
+) -> GRPOTrainer:
+    """`made`, and trained."""
+    given = {"peft_config": peft_config, "callbacks": callbacks, **(strategies or {})}
+    trainer: GRPOTrainer = made(trainer_class, model, output_dir, strategies=given, **settings)
     trainer.train(resume_from_checkpoint=resume_from_checkpoint)
     return trainer
 

@@ -6,38 +6,25 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.generation import compact_generation
-from tests.trainer.training import ON_CPU, PROMPTS, digit_reward, in_options, ours
+from tests.trainer.training import PROMPTS, begun, digit_reward, made, ours
 
 COMMON = {"generation": "compact", "common_random_numbers": True}
 SETTINGS: dict[str, Any] = {"max_completion_length": 16, "max_steps": 2, "num_generations": 4, "beta": 0.0}
 
 
-def trainer(model: Path, folder: Path, strategies: dict[str, Any] | None = None, **settings: Any) -> Any:
-    return RLVRTrainer(
-        str(model),
-        digit_reward,
-        GRPOConfig(output_dir=str(folder), per_device_train_batch_size=8, **{**ON_CPU, **SETTINGS, **settings}),
-        Dataset.from_list(PROMPTS),
-        **in_options(COMMON if strategies is None else strategies),
-    )
-
-
 @pytest.fixture(scope="module")
 def common(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made = trainer(tiny_model, tmp_path_factory.mktemp("common"))
-    made.model.train()
-    return made
+    return begun(made(RLVRTrainer, tiny_model, tmp_path_factory.mktemp("common"), strategies=COMMON, **SETTINGS))
 
 
-def completions(made: Any, prompts: list[str], *, stream: int = 0) -> list[list[int]]:
+def completions(trainer: Any, prompts: list[str], *, stream: int = 0) -> list[list[int]]:
     """Of a new rollout batch; ``stream`` is where torch's own noise stands."""
-    made.parts.common_noise.start_over()
+    trainer.parts.common_noise.start_over()
     torch.manual_seed(stream)
-    ids: list[list[int]] = made._generate(prompts)[1]
+    ids: list[list[int]] = trainer._generate(prompts)[1]
     return ids
 
 
@@ -105,11 +92,12 @@ def test_evaluations_share_their_noise(tiny_model: Path, tmp_path: Path):
 
     answered = []
     for batch_size in (16, 4):
-        decodings = {**COMMON, "decodings": [Decoding(2)]}
-        made = trainer(tiny_model, tmp_path / str(batch_size), decodings, per_device_eval_batch_size=batch_size)
+        given: dict[str, Any] = {"strategies": {**COMMON, "decodings": [Decoding(2)]}, **SETTINGS}
+        given["per_device_eval_batch_size"] = batch_size
+        trainer = made(RLVRTrainer, tiny_model, tmp_path / str(batch_size), **given)
         for stream in (0, 5):
             torch.manual_seed(stream)
-            made.evaluate(Dataset.from_list(PROMPTS))
-            (found,) = made.parts.held_out.newest
+            trainer.evaluate(Dataset.from_list(PROMPTS))
+            (found,) = trainer.parts.held_out.newest
             answered.append(sorted((record["item"], record["completion"]) for record in found.records))
     assert answered[0] == answered[1] == answered[2] == answered[3]

@@ -5,17 +5,14 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM
-from trl import GRPOConfig
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.run.callbacks.progress import samples
 from evenkeel.trainer.step.generation import compact_generation
-from evenkeel.trainer.step.options import Speed
-from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
+from tests.trainer.training import made, max_difference, ours
 
 COMPACT = {"generation": "compact"}
 
@@ -79,20 +76,20 @@ def test_training_and_evaluation_are_the_same(tiny_model: Path, tmp_path: Path):
     assert runs[0][1:] == runs[1][1:]
 
 
-def made(model: Path, folder: Path, generation: str | None) -> RLVRTrainer:
-    args = GRPOConfig(output_dir=str(folder), use_cpu=True, bf16=False, report_to="none")
-    return RLVRTrainer(str(model), digit_reward, args, Dataset.from_list(PROMPTS), speed=Speed(generation=generation))
+def is_compact(model: Path, folder: Path, generation: str | None) -> bool:
+    trainer = made(RLVRTrainer, model, folder, strategies={"generation": generation})
+    return bool(trainer.parts.choices["generation"])
 
 
 def test_it_is_taken_where_it_is_exact_and_not_switched_off(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    assert made(tiny_model, tmp_path, None).parts.choices["generation"]
+    assert is_compact(tiny_model, tmp_path, None)
     monkeypatch.setenv("EVENKEEL_OFF", "microbatches, generation")
-    assert not made(tiny_model, tmp_path, None).parts.choices["generation"]
+    assert not is_compact(tiny_model, tmp_path, None)
     monkeypatch.setenv("EVENKEEL_OFF", "compakt")
     with pytest.raises(Refusal, match="compakt") as refused:
-        made(tiny_model, tmp_path, None)
+        is_compact(tiny_model, tmp_path, None)
     assert refused.value.code == "unknown-switch"
 
 
@@ -104,6 +101,6 @@ def test_a_model_with_another_cache_is_generated_from_as_trl_does(tiny_model: Pa
     for file in tiny_model.glob("tok*"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "chat_template.jinja").write_bytes((tiny_model / "chat_template.jinja").read_bytes())
-    assert not made(tmp_path, tmp_path / "run", None).parts.choices["generation"]
+    assert not is_compact(tmp_path, tmp_path / "run", None)
     with pytest.warns(UserWarning, match="the model's cache is not"):
-        assert not made(tmp_path, tmp_path / "run", "compact").parts.choices["generation"]
+        assert not is_compact(tmp_path, tmp_path / "run", "compact")

@@ -9,7 +9,6 @@ import pytest
 import torch
 from datasets import Dataset
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
-from trl import GRPOConfig
 
 from evenkeel.rewards import build_verifier, reward_functions
 from evenkeel.rewards.environments import build_environment
@@ -18,7 +17,7 @@ from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.step.options import Evaluation
 from tests.tiny_model import byte_tokenizer, tiny_config
 from tests.trainer.step.without_torch import Guess, Meeting
-from tests.trainer.training import ON_CPU
+from tests.trainer.training import made
 
 SPECIAL = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"]
 TARGET = 3
@@ -73,29 +72,17 @@ def scripted(
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
     )
-    arguments = GRPOConfig(
-        output_dir=str(folder),
-        per_device_train_batch_size=4,
-        per_device_eval_batch_size=8,
-        num_generations=4,
-        max_completion_length=700,
-        max_steps=max_steps,
-        loss_type=loss_type,
-        gradient_accumulation_steps=gradient_accumulation_steps,
-        **ON_CPU,
-        chat_template_kwargs={"enable_thinking": False},
-    )
+    settings: dict[str, Any] = {"max_completion_length": 700, "max_steps": max_steps, "loss_type": loss_type}
+    settings |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 8}
+    settings |= {"gradient_accumulation_steps": gradient_accumulation_steps, "learning_rate": 1e-6}
+    settings["chat_template_kwargs"] = {"enable_thinking": False}
     row = {"prompt": [{"role": "user", "content": "Play."}], "target": TARGET, "reference": str(TARGET)}
     rows = Dataset.from_list([row] * 8)
-    return kind(
-        model=Qwen3ForCausalLM(config),
-        args=arguments,
-        train_dataset=rows,
-        eval_dataset=rows.select(range(6)),
-        processing_class=tokenizer,
-        evaluation=Evaluation(0, decodings(1, 1.0, False)),
-        **{"advantage": "rloo", **keywords},
-    )
+    given = {"eval_dataset": rows.select(range(6)), "processing_class": tokenizer, "advantage": "rloo", **keywords}
+    given["evaluation"] = Evaluation(0, decodings(1, 1.0, False))
+    settings["reward"] = given.pop("reward_funcs", None)
+    trainer: Scripted = made(kind, Qwen3ForCausalLM(config), folder, rows=rows, strategies=given, **settings)
+    return trainer
 
 
 def scored(trainer: Scripted) -> list[dict[str, Any]]:

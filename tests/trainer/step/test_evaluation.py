@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import Decoding, decodings
 from evenkeel.trainer.evaluation.decoding import draws_of_rank
 from evenkeel.trainer.step.options import Evaluation
-from tests.trainer.training import ON_CPU
+from tests.trainer.training import made
 
 WORDS = "abcdefghi"
 ROWS = Dataset.from_dict(
@@ -41,16 +40,12 @@ def parity(
 
 
 def evaluator(model: Path, folder: Path, wanted: list[Decoding], seed: int = 5, **settings: Any) -> RLVRTrainer:
-    sizes = {"num_generations": 4, "per_device_train_batch_size": 8, "max_completion_length": 8}
-    arguments = {**ON_CPU, **sizes, "num_generations_eval": 1, "per_device_eval_batch_size": 4, "learning_rate": 1e-2}
-    return RLVRTrainer(
-        model=str(model),
-        reward_funcs=parity,
-        args=GRPOConfig(output_dir=str(folder), **{**arguments, **settings}),
-        train_dataset=ROWS,
-        eval_dataset=ROWS,
-        evaluation=Evaluation(seed, wanted),
+    sizes = {"num_generations_eval": 1, "per_device_eval_batch_size": 4}
+    given = {"eval_dataset": ROWS, "evaluation": Evaluation(seed, wanted)}
+    trainer: RLVRTrainer = made(
+        RLVRTrainer, model, folder, reward=parity, rows=ROWS, strategies=given, **sizes, **settings
     )
+    return trainer
 
 
 def test_every_row_is_answered_as_often_as_asked_and_counted_once(tiny_model: Path, tmp_path: Path):

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 from safetensors.torch import load_file
-from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.run.processes import is_full
 from evenkeel.trainer.step.guards import SKIPPED, FaultError
 from evenkeel.trainer.step.options import Guards
-from tests.trainer.training import ON_CPU
+from tests.trainer.training import made
 
 
 class Guarded(RLVRTrainer):
@@ -42,13 +40,12 @@ def trained(
     trainer_class: type[Guarded] | None = None,
     **settings: Any,
 ) -> Guarded:
-    sizes = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "num_generations": 4}
-    rates = {"learning_rate": 1e-2, "lr_scheduler_type": "constant", "logging_nan_inf_filter": False}
-    defaults = {**ON_CPU, **sizes, **rates, "output_dir": str(folder), "max_completion_length": 4, "max_steps": steps}
-    arguments = GRPOConfig(**{**defaults, **settings})
-    rows = Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"] * 4})
-    guards = Guards(folder / "faults", max_skipped=max_skipped)
-    trainer = (trainer_class or Guarded)(str(model), lengths_modulo_three, arguments, rows, guards=guards)
+    sizes = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "max_completion_length": 4}
+    rates = {"lr_scheduler_type": "constant", "logging_nan_inf_filter": False}
+    settings = {**sizes, **rates, "max_steps": steps, "reward": lengths_modulo_three, **settings}
+    settings["rows"] = [{"prompt": text} for text in ("a b", "b a", "a a", "b b")] * 4
+    guards = {"guards": Guards(folder / "faults", max_skipped=max_skipped)}
+    trainer: Guarded = made(trainer_class or Guarded, model, folder, strategies=guards, **settings)
     trainer.loss_at = loss_at
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     return trainer

@@ -5,44 +5,24 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 from torch import Tensor
-from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.contract import traits
 from evenkeel.trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks
 from tests.paths import ROOT
 from tests.trainer.step.test_trainer import perturb
-from tests.trainer.training import ON_CPU, PROMPTS, digit_reward, in_options, max_difference, moved, ours
+from tests.trainer.training import PROMPTS, begun, digit_reward, made, max_difference, moved, ours
 
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
-ROWS = 16
 
 
-def trainer_with(
-    model: Path, folder: Path, strategies: dict[str, Any] | None = None, *, peft: Any = None, **settings: Any
-) -> RLVRTrainer:
+def trainer_with(model: Path, folder: Path, strategies: dict[str, Any] | None = None, **settings: Any) -> RLVRTrainer:
     """On the verge of its first step; two micro-batches of eight rows are an optimizer step unless told otherwise."""
-    defaults: dict[str, Any] = {
-        "output_dir": str(folder),
-        "num_generations": 4,
-        "per_device_train_batch_size": 8,
-        "gradient_accumulation_steps": 2,
-        "max_completion_length": 12,
-        **ON_CPU,
-        "epsilon_high": 5.0 if settings.get("loss_type") == "cispo" else None,
-    }
-    trainer = RLVRTrainer(
-        model=str(model),
-        reward_funcs=digit_reward,
-        args=GRPOConfig(**{**defaults, **settings}),
-        train_dataset=Dataset.from_list(PROMPTS),
-        peft_config=peft,
-        **in_options({"microbatches": "planned", "verify_steps": 0, **(strategies or {})}),
-    )
-    trainer.model.train()
-    trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
+    given = {"microbatches": "planned", "verify_steps": 0, **(strategies or {})}
+    defaults: dict[str, Any] = {"gradient_accumulation_steps": 2, "max_completion_length": 12}
+    defaults["epsilon_high"] = 5.0 if settings.get("loss_type") == "cispo" else None
+    trainer: RLVRTrainer = begun(made(RLVRTrainer, model, folder, strategies=given, **{**defaults, **settings}))
     return trainer
 
 
@@ -115,7 +95,6 @@ def test_several_steps_of_a_batch_whatever_is_dead(tiny_model, tmp_path: Path, l
     check(trainer, dead=dead, fewer=0.98)
 
 
-@pytest.mark.parametrize("loss_type", ["grpo", "bnpo"])
 @traits(needs_whole_groups="forward")
 def by_group(logps: Tensor, groups: Tensor, mask: Tensor) -> Tensor:
     size = (groups[:, None] == groups).sum(1)

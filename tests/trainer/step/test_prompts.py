@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.run.experiment import Experiment
 from tests.paths import ROOT
-from tests.trainer.training import ON_CPU, digit_reward
+from tests.trainer.training import begun, digit_reward, made
 
 NAMES = "abcdefghi"
 ROWS = Dataset.from_list([{"prompt": f"user {a} {b} assistant", "text": a + b} for a in NAMES for b in NAMES[:4]])
@@ -32,21 +31,14 @@ def trainer_of(
     trainer_class: type[RLVRTrainer] = RLVRTrainer,
     **settings: Any,
 ) -> RLVRTrainer:
-    arguments: dict[str, Any] = {
-        "output_dir": str(folder),
-        "num_generations": 4,
-        "per_device_train_batch_size": 16,
-        "max_completion_length": 6,
-        **ON_CPU,
-        "seed": 3,
-        **settings,
-    }
-    return trainer_class(str(model), reward, GRPOConfig(**arguments), ROWS, prompt_sampler=sampler)
+    settings = {"per_device_train_batch_size": 16, "max_completion_length": 6, "seed": 3, "rows": ROWS, **settings}
+    given = {"prompt_sampler": sampler}
+    trainer: RLVRTrainer = made(trainer_class, model, folder, reward=reward, strategies=given, **settings)
+    return trainer
 
 
 def rolled_out(trainer: RLVRTrainer) -> dict[str, Any]:
-    trainer.model.train()
-    trainer.current_gradient_accumulation_steps = 1
+    begun(trainer)
     torch.manual_seed(0)
     return trainer._generate_and_score_completions([ROWS[0]] * 16)
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 from transformers import Qwen3Config, Qwen3ForCausalLM
-from trl import GRPOConfig
 from trl.chat_template_utils import add_response_schema
 
 from evenkeel.trainer import RLVRTrainer
@@ -16,6 +14,7 @@ from evenkeel.trainer.step.guards import FaultError
 from evenkeel.trainer.step.options import Speed
 from evenkeel.trainer.step.provenance import Turn, conversations
 from tests.tiny_model import byte_tokenizer
+from tests.trainer.training import train
 
 METRIC = "environment/provenance"
 MARKS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
@@ -95,18 +94,10 @@ def trained(
     folder: Path, keywords: dict[str, Any], kind: type[RLVRTrainer] = RLVRTrainer, **settings: Any
 ) -> list[dict[str, Any]]:
     """The log of three steps with a tool; rewards are how often it was called."""
-    defaults = {"use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no", "disable_tqdm": True}
-    defaults |= {"per_device_train_batch_size": 8, "num_generations": 4, "max_completion_length": 120}
-    defaults |= {"max_steps": 3, "logging_steps": 1, "learning_rate": 1e-6, "max_tool_calling_iterations": 3}
-    trainer = kind(
-        str(folder),
-        lambda completions, **_: [float(len(messages)) for messages in completions],
-        GRPOConfig(str(folder / "out"), **{**defaults, **settings}),
-        Dataset.from_dict({"prompt": [[{"role": "user", "content": text}] for text in ("Count.", "Go on.")] * 4}),
-        tools=[add],
-        **keywords,
-    )
-    trainer.train()
+    settings = {"max_completion_length": 120, "learning_rate": 1e-6, "max_tool_calling_iterations": 3, **settings}
+    settings["rows"] = [{"prompt": [{"role": "user", "content": text}]} for text in ("Count.", "Go on.")] * 4
+    settings["reward"] = lambda completions, **_: [float(len(messages)) for messages in completions]
+    trainer = train(kind, folder, folder / "out", strategies={"tools": [add], **keywords}, **settings)
     return [entry for entry in trainer.state.log_history if "loss" in entry]
 
 

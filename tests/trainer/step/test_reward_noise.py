@@ -7,19 +7,15 @@ import pytest
 import torch
 from datasets import Dataset
 from torch import Tensor
-from trl import GRPOConfig
 
 from evenkeel.rewards import reward_functions
 from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation.decoding import Decoding
-from evenkeel.trainer.step.options import Evaluation, Speed
 from tests.trainer.step.without_torch import FirstIsDigit
-from tests.trainer.training import PROMPTS, max_difference
+from tests.trainer.training import PROMPTS, made, max_difference
 
 ROWS = [{**row, "reference": row["prompt"][0]["content"]} for row in PROMPTS]
-
-
 SEEN: list[tuple[Tensor, Tensor]] = []
 """Rewards and verdicts of each rollout batch, as an estimator is told."""
 
@@ -30,27 +26,11 @@ def seeing(rewards: Tensor, group_size: int, correct: Tensor) -> Tensor:
     return rewards - rewards.view(-1, group_size).nanmean(1).repeat_interleave(group_size)
 
 
-def made(model: Path, folder: Path, noise: RewardNoise | None, **settings: Any) -> RLVRTrainer:
-    defaults: dict[str, Any] = {
-        "num_generations": 4,
-        "per_device_train_batch_size": 8,
-        "max_completion_length": 8,
-        "learning_rate": 1e-2,
-        "max_steps": 4,
-        "seed": 1,
-    }
-    options = {"use_cpu": True, "bf16": False, "report_to": "none", "gradient_checkpointing": False, "logging_steps": 1}
-    rows = Dataset.from_list(ROWS)
-    trainer = RLVRTrainer(
-        str(model),
-        reward_functions({"digit": FirstIsDigit()}, noise={"digit": noise}),
-        GRPOConfig(output_dir=str(folder), disable_tqdm=True, **{**defaults, **options, **settings}),
-        rows,
-        rows,
-        advantage=seeing,
-        speed=Speed(generation="compact", common_random_numbers=True),
-        evaluation=Evaluation(decodings=[Decoding(1)]),
-    )
+def with_noise(model: Path, folder: Path, noise: RewardNoise | None, **settings: Any) -> RLVRTrainer:
+    reward = reward_functions({"digit": FirstIsDigit()}, noise={"digit": noise})
+    given = {"advantage": seeing, "generation": "compact", "common_random_numbers": True, "decodings": [Decoding(1)]}
+    given["eval_dataset"] = Dataset.from_list(ROWS)
+    trainer: RLVRTrainer = made(RLVRTrainer, model, folder, reward=reward, rows=ROWS, strategies=given, **settings)
     SEEN.clear()  # of the example that estimators are tried on
     return trainer
 
@@ -60,7 +40,7 @@ def logged(trainer: Any, name: str) -> list[float]:
 
 
 def test_an_inverted_reward_is_told_to_estimators_and_the_truth_is_logged(tiny_model: Path, tmp_path: Path):
-    trainer = made(
+    trainer = with_noise(
         tiny_model, tmp_path, RewardNoise(false_positive=1.0, false_negative=1.0), max_steps=2, learning_rate=0.0
     )
     trainer.train()
@@ -76,9 +56,9 @@ def test_an_inverted_reward_is_told_to_estimators_and_the_truth_is_logged(tiny_m
 
 def test_a_resumed_run_hears_the_same_errors(tiny_model: Path, tmp_path: Path):
     noise = RewardNoise(false_positive=0.4, false_negative=0.4)
-    straight = made(tiny_model, tmp_path / "straight", noise, save_strategy="steps", save_steps=2)
+    straight = with_noise(tiny_model, tmp_path / "straight", noise, max_steps=4, save_strategy="steps", save_steps=2)
     straight.train()
-    resumed = made(tiny_model, tmp_path / "resumed", noise, save_strategy="no")
+    resumed = with_noise(tiny_model, tmp_path / "resumed", noise, max_steps=4)
     resumed.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-2"))
     assert max_difference(straight, resumed) == 0.0
     assert logged(straight, "verifier/accuracy") != logged(straight, "reward")

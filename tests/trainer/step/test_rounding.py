@@ -20,7 +20,6 @@ from tests.trainer.step.setups import setup_of
 from tests.trainer.training import ours
 
 CLIP_FREE = {"loss_type": "cispo", "epsilon_high": 1e30}
-NOISE = "rounding/log_prob/mean_abs"
 PRODUCTS = [
     {"name": "dfpo_min_replace", "weight": "product"},
     {"name": "dfpo_orthogonal", "weight": "product"},
@@ -75,10 +74,6 @@ def recorded(model: Path, folder: Path, strategies: dict[str, Any] | None = None
         given = {"coefficient": Recorder, **(strategies or {})}
         trainer = ours(model, folder, strategies=given, **CLIP_FREE, **settings)
     return trainer.strategies.coefficient.function.seen
-
-
-def logged(trainer: GRPOTrainer, name: str) -> list[float]:
-    return [line[name] for line in trainer.state.log_history if name in line]
 
 
 def loss_with(folder: Path, coefficient: Any) -> Loss:

@@ -5,16 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
-from trl import GRPOConfig
 from trl.trainer.utils import add_fused_lm_head
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.step.options import Speed
 from evenkeel.trainer.step.packing import (
     Sharing,
     attention_length,
@@ -30,7 +27,7 @@ from evenkeel.trainer.step.rollout import loss_mask
 from evenkeel.trainer.step.scoring import labelled_positions_only
 from tests.tiny_model import tiny_config
 from tests.trainer.step.test_microbatches import check, trainer_with
-from tests.trainer.training import PROMPTS, digit_reward
+from tests.trainer.training import made
 
 CPU = torch.device("cpu")
 SHARED = {"microbatches": "planned", "shared_prompts": True, "verify_steps": 0}
@@ -238,15 +235,9 @@ def test_the_policy_before_and_the_reference_are_scored_the_same_from_fewer_toke
 )
 def test_a_model_that_cannot_share_computes_each_rows_prompt(tiny_model, tmp_path: Path, change, reason: str):
     model = AutoModelForCausalLM.from_pretrained(tiny_model, config=_changed(tiny_model, change))
+    given = {**SHARED, "processing_class": AutoTokenizer.from_pretrained(tiny_model)}
     with pytest.warns(UserWarning, match=f"shared_prompts stays TRL's: .*{reason}"):
-        trainer = RLVRTrainer(
-            model,
-            digit_reward,
-            GRPOConfig(str(tmp_path), num_generations=4, use_cpu=True, bf16=False, report_to="none"),
-            Dataset.from_list(PROMPTS),
-            processing_class=AutoTokenizer.from_pretrained(tiny_model),
-            speed=Speed(microbatches="planned", shared_prompts=True),
-        )
+        trainer = made(RLVRTrainer, model, tmp_path, strategies=given)
     assert trainer.parts.microbatches.planner is not None
     assert trainer.parts.microbatches.planner.attention_length is None
 

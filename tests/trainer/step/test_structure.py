@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from evenkeel.rewards import RewardFunction, build_verifier
 from evenkeel.rewards.noise import RewardNoise
@@ -15,28 +14,20 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import Decoding
 from evenkeel.trainer.step import choices
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
-from tests.trainer.training import PROMPTS
+from tests.trainer.training import made
 
 
 @pytest.fixture(scope="module")
 def everything(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> RLVRTrainer:
     """A trainer with every part that needs no vLLM."""
     folder = tmp_path_factory.mktemp("everything")
-    return RLVRTrainer(
-        str(tiny_model),
-        RewardFunction(build_verifier("exact_match"), "text", noise=RewardNoise(false_positive=0.1)),
-        GRPOConfig(str(folder), num_generations=4, loss_type="dapo", use_cpu=True, bf16=False, report_to="none"),
-        Dataset.from_list(PROMPTS),
-        advantage="ibpo",
-        revision={"references": 2},
-        token_weight="adv_reweight",
-        update_schedule="lopti",
-        prompt_sampler="difficulty",
-        speed=Speed(microbatches="planned", generation="compact", common_random_numbers=True),
-        engine=Engine(),
-        evaluation=Evaluation(0, [Decoding()]),
-        guards=Guards(folder / "faults"),
-    )
+    reward = RewardFunction(build_verifier("exact_match"), "text", noise=RewardNoise(false_positive=0.1))
+    parts: dict[str, Any] = {"advantage": "ibpo", "revision": {"references": 2}, "token_weight": "adv_reweight"}
+    parts |= {"update_schedule": "lopti", "prompt_sampler": "difficulty", "engine": Engine()}
+    parts |= {"speed": Speed(microbatches="planned", generation="compact", common_random_numbers=True)}
+    parts |= {"evaluation": Evaluation(0, [Decoding()]), "guards": Guards(folder / "faults")}
+    trainer: RLVRTrainer = made(RLVRTrainer, tiny_model, folder, reward=reward, strategies=parts, loss_type="dapo")
+    return trainer
 
 
 def test_the_only_class_of_ours_is_the_trainer():

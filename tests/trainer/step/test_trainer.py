@@ -7,37 +7,20 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 from peft import LoraConfig
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.update_schedules import single_pass
-from tests.trainer.training import ON_CPU, PROMPTS, digit_reward, moved, ours
+from tests.trainer.training import PROMPTS, begun, made, moved, ours
 
 ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
 
 
 def ready(model: Path, output_dir: Path, *, loss_type: str, beta: float = 0.0, **strategies: Any) -> RLVRTrainer:
     """A trainer in the state of its first training step, on one micro-batch of two groups of four."""
-    trainer = RLVRTrainer(
-        model=str(model),
-        reward_funcs=digit_reward,
-        args=GRPOConfig(
-            output_dir=str(output_dir),
-            num_generations=4,
-            per_device_train_batch_size=8,
-            max_completion_length=8,
-            loss_type=loss_type,
-            beta=beta,
-            epsilon_high=5.0 if loss_type == "cispo" else None,
-            **ON_CPU,
-        ),
-        train_dataset=Dataset.from_list(PROMPTS),
-        **strategies,
-    )
-    trainer.model.train()
-    trainer.current_gradient_accumulation_steps = 1
+    loss = {"loss_type": loss_type, "beta": beta, "epsilon_high": 5.0 if loss_type == "cispo" else None}
+    trainer: RLVRTrainer = begun(made(RLVRTrainer, model, output_dir, strategies=strategies, **loss))
     torch.manual_seed(0)
     return trainer
 

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from datasets import Dataset
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio, symmetric_clip
 from evenkeel.trainer.algorithms.coefficients.soft_gates import sapo, vespo
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
-from tests.trainer.training import ON_CPU, PROMPTS, digit_reward
+from tests.trainer.training import begun, made
 
 LENGTHS = torch.tensor([5, 1, 3, 5])
 MASK = (torch.arange(5) < LENGTHS[:, None]).long()
@@ -29,17 +28,8 @@ class TokenGradients(GRPOTrainer):
 
 @pytest.fixture(scope="module")
 def trl_trainer(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> TokenGradients:
-    args = GRPOConfig(
-        output_dir=str(tmp_path_factory.mktemp("run")),
-        num_generations=4,
-        per_device_train_batch_size=4,
-        epsilon_high=1.3,
-        **ON_CPU,
-    )
-    dataset = Dataset.from_list(PROMPTS)
-    trainer = TokenGradients(str(tiny_model), reward_funcs=digit_reward, args=args, train_dataset=dataset)
-    trainer.model.train()
-    trainer.current_gradient_accumulation_steps = 1
+    settings = {"per_device_train_batch_size": 4, "epsilon_high": 1.3}
+    trainer: TokenGradients = begun(made(TokenGradients, tiny_model, tmp_path_factory.mktemp("run"), **settings))
     return trainer
 
 

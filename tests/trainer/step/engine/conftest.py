@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
-from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.options import Engine
 from tests.trainer.step.engine.file_client import use_file_client
 from tests.trainer.step.engine.transformers_server import TransformersServer
-from tests.trainer.training import PROMPTS, digit_reward, in_options
+from tests.trainer.training import in_options, made
 
 
 @dataclass
@@ -28,16 +26,8 @@ class Served:
         self, folder: Path, strategies: dict[str, Any] | None = None, peft_config: Any = None, **settings: Any
     ) -> Any:
         """Not yet trained, its engine checked at every sync."""
-        common = {"use_cpu": True, "bf16": False, "report_to": "none", "num_generations": 4, **self.settings}
-        common |= {"per_device_train_batch_size": 8, "max_completion_length": 8}
-        return RLVRTrainer(
-            str(self.model),
-            digit_reward,
-            GRPOConfig(str(folder), **{**common, **settings}),
-            train_dataset=Dataset.from_list(PROMPTS),
-            peft_config=peft_config,
-            **{"engine": Engine(), **in_options(strategies or {})},
-        )
+        given = {"engine": Engine(), "peft_config": peft_config, **in_options(strategies or {})}
+        return made(RLVRTrainer, self.model, folder, strategies=given, **self.settings, **settings)
 
 
 @pytest.fixture(scope="module")
