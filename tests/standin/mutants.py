@@ -2,6 +2,7 @@
 
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,17 +15,24 @@ from tests.standin.cases import CASES, RESUMED
 
 @dataclass(frozen=True)
 class Mutant:
-    """In ``function``, ``module:name``, the text ``right`` becomes ``wrong``; ``case`` then fails."""
+    """In ``function``, ``module:name``, the text ``right`` becomes ``wrong``; ``case`` then fails.
+
+    ``wrong`` is ``right`` without its device unless told otherwise.
+    """
 
     function: str
     right: str
-    wrong: str
     case: str
+    told: str | None = None
+
+    @property
+    def wrong(self) -> str:
+        return re.sub(r", device=[\w.\[\]]+|\.to\([^()]*\)", "", self.right) if self.told is None else self.told
 
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Inside, every caller of the function runs the wrong text."""
-        function = inspect.unwrap(pkgutil.resolve_name(self.function))
+        function = inspect.unwrap(pkgutil.resolve_name(f"evenkeel.trainer.{self.function}"))
         text = dedent(inspect.getsource(function))
         assert text.count(self.right) == 1, f"{self.function} holds {self.right!r} {text.count(self.right)} times"
         wrong = compile(text.replace(self.right, self.wrong), function.__code__.co_filename, "exec")
@@ -51,103 +59,57 @@ def _code_of(module: CodeType, name: str) -> CodeType:
 
 MUTANTS: dict[str, Mutant] = {
     "positions of the shared prefix": Mutant(
-        "evenkeel.trainer.step.metrics:_add_contributions", "(longest, device=gradient.device)", "(longest)", "default"
+        "step.metrics:_add_contributions", "(longest, device=gradient.device)", "default"
     ),
     "sums of the shared prefix": Mutant(
-        "evenkeel.trainer.step.metrics:SharedPrefixMeter.expect",
-        "longest_prefix, device=device",
-        "longest_prefix",
-        "default",
+        "step.metrics:SharedPrefixMeter.expect", "longest_prefix, device=device", "default"
     ),
-    "group numbers": Mutant(
-        "evenkeel.trainer.algorithms.row_draws:row_data",
-        "(len(rewards), device=rewards.device)",
-        "(len(rewards))",
-        "default",
-    ),
-    "keys of rows": Mutant(
-        "evenkeel.trainer.algorithms.row_draws:row_data",
-        "rollout_number).to(rewards.device)",
-        "rollout_number)",
-        "lopti, random",
-    ),
-    "groups of the shared prefix": Mutant(
-        "evenkeel.trainer.step.metrics:_add_contributions", ", device=groups.device)", ")", "default"
-    ),
+    "group numbers": Mutant("algorithms.row_draws:row_data", "(len(rewards), device=rewards.device)", "default"),
+    "keys of rows": Mutant("algorithms.row_draws:row_data", "rollout_number).to(rewards.device)", "lopti, random"),
+    "groups of the shared prefix": Mutant("step.metrics:_add_contributions", ", device=groups.device)", "default"),
     "weights of rewards, refusal": Mutant(
-        "evenkeel.trainer.step.advantages:Rewards.refuse_unusable",
-        "self.weights.to(rewards_per_function.device)",
-        "self.weights",
-        "default",
+        "step.advantages:Rewards.refuse_unusable", "self.weights.to(rewards_per_function.device)", "default"
     ),
     "weights of rewards, sum": Mutant(
-        "evenkeel.trainer.algorithms.signals:weighted_sum",
-        "reward_weights.to(rewards_per_function.device)",
-        "reward_weights",
-        "default",
+        "algorithms.signals:weighted_sum", "reward_weights.to(rewards_per_function.device)", "default"
     ),
     "rows that still generate": Mutant(
-        "evenkeel.trainer.step.generation:sample_running", ", device=input_ids.device)", ")", "compact generation"
+        "step.generation:sample_running", ", device=input_ids.device)", "compact generation"
     ),
     "keys of common random numbers": Mutant(
-        "evenkeel.trainer.step.generation:CommonRandomNumbers.draw",
-        ", device=self.ranks.device)",
-        ")",
-        "common random numbers",
+        "step.generation:CommonRandomNumbers.draw", ", device=self.ranks.device)", "common random numbers"
     ),
     "words of keyed noise": Mutant(
-        "evenkeel.trainer.algorithms.keyed_noise:keyed_bits", ", device=keys.device)", ")", "common random numbers"
+        "algorithms.keyed_noise:keyed_bits", ", device=keys.device)", "common random numbers"
     ),
-    "last counted token": Mutant(
-        "evenkeel.trainer.step.microbatches:last_counted", ", device=mask.device)", ")", "planned"
-    ),
+    "last counted token": Mutant("step.microbatches:last_counted", ", device=mask.device)", "planned"),
     "rows of padding": Mutant(
-        "evenkeel.trainer.step.microbatches:Planner._microbatch",
-        "padding.to(chosen.device, non_blocking=True)",
-        "padding",
-        "planned, dead groups",
+        "step.microbatches:Planner._microbatch", "padding.to(chosen.device, non_blocking=True)", "planned, dead groups"
     ),
-    "gradients that are compared": Mutant(
-        "evenkeel.trainer.step.microbatches:_gradient", ", device=parameters[0].device)", ")", "planned"
-    ),
-    "verdicts": Mutant(
-        "evenkeel.trainer.step.advantages:Advantages._gathered_verdicts", ".to(self.ranks.device)", "", "ibpo"
-    ),
-    "scores of repairs": Mutant(
-        "evenkeel.trainer.step.other_prompts:Revisions._columns",
-        "repair_scores(repaired).to(device)",
-        "repair_scores(repaired)",
-        "ibpo",
-    ),
-    "edited tokens": Mutant(
-        "evenkeel.trainer.step.other_prompts:Revisions._columns", "edited.to(device)", "edited", "ibpo"
-    ),
+    "gradients that are compared": Mutant("step.microbatches:_gradient", ", device=parameters[0].device)", "planned"),
+    "verdicts": Mutant("step.advantages:Advantages._gathered_verdicts", ".to(self.ranks.device)", "ibpo"),
+    "scores of repairs": Mutant("step.other_prompts:Revisions._columns", "repair_scores(repaired).to(device)", "ibpo"),
+    "edited tokens": Mutant("step.other_prompts:Revisions._columns", "edited.to(device)", "ibpo"),
     "tokens of the prefix tree": Mutant(
-        "evenkeel.trainer.algorithms.advantages.exchangeable:_prefix_tree_baseline",
+        "algorithms.advantages.exchangeable:_prefix_tree_baseline",
         "(completion_ids.shape[1], device=completion_ids.device)",
-        "(completion_ids.shape[1])",
         "prefix tree",
     ),
-    "flag of any rank": Mutant("evenkeel.trainer.step.setup:Ranks.any", "[flag], device=self.device", "[flag]", "ibpo"),
-    "counts of revisions": Mutant(
-        "evenkeel.trainer.step.other_prompts:Revisions._log", ", device=self.ranks.device)", ")", "ibpo"
-    ),
+    "flag of any rank": Mutant("step.setup:Ranks.any", "[flag], device=self.device", "ibpo"),
+    "counts of revisions": Mutant("step.other_prompts:Revisions._log", ", device=self.ranks.device)", "ibpo"),
     "sums after a resume": Mutant(
-        "evenkeel.trainer.step.metrics:Means.load_state_dict",
+        "step.metrics:Means.load_state_dict",
         'values.to(device) for name, values in state["sums"]',
-        'values for name, values in state["sums"]',
         "resumed between log lines",
     ),
 }
 MUTANTS_OF_TWO: dict[str, Mutant] = {
-    "flag of any rank": MUTANTS["flag of any rank"],
-    "counts of revisions": MUTANTS["counts of revisions"],
-    "scores of repairs": MUTANTS["scores of repairs"],
+    **{name: MUTANTS[name] for name in ("flag of any rank", "counts of revisions", "scores of repairs")},
     "tokens of another width on one rank": Mutant(
-        "evenkeel.trainer.step.setup:Ranks.gathered_tokens",
+        "step.setup:Ranks.gathered_tokens",
         "self.accelerator.pad_across_processes(tokens, dim=1, pad_index=padding)",
-        "tokens[:, self.index :]",
         "default",
+        "tokens[:, self.index :]",
     ),
 }
 """Refused on both ranks; the last one between two processes alone."""

@@ -23,7 +23,8 @@ class Attack:
     """A program that tries to break out.
 
     Comments in its file say more: ``# ends: STATUS`` how its run ends (default exited), ``# machine: NAME`` the only
-    processor it is written for, ``# unconfined: skip, WHY`` that it proves nothing where nothing is confined.
+    processor it is written for, ``# unconfined: skip, WHY`` that it proves nothing where nothing is confined; nor does
+    one that a crash or a limit ends, for these end it at every level.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Attack:
     @property
     def harmless(self) -> bool:
         """Works, and does no harm, where nothing is confined."""
-        return not self.option("unconfined", "hits").startswith("skip")
+        return self.ends == "exited" and not self.option("unconfined", "hits").startswith("skip")
 
     def source(self, targets: dict[str, Any]) -> str:
         constants = "\n".join(f"{name} = {value!r}" for name, value in targets.items())

@@ -1,8 +1,6 @@
 """Other users, groups, capabilities."""
 
 # unconfined: skip, an unprivileged user may not either
-import os
-
 attempt(lambda: os.setuid(12345))
 attempt(lambda: os.setgid(12345))
 attempt(lambda: os.setgroups([1]))

@@ -1,7 +1,6 @@
 """Threads that all compute: together they have one program's time."""
 
 # ends: killed_cpu
-# unconfined: skip, the limit of time holds at every level
 import hashlib
 import threading
 

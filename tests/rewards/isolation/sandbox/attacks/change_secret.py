@@ -1,7 +1,5 @@
 """What Landlock does not cover: modes, owners, times, attributes, names."""
 
-import os
-
 attempt(lambda: os.chmod(SECRET, 0o777), "chmod")
 attempt(lambda: os.chown(SECRET, -1, -1), "chown")
 attempt(lambda: os.utime(SECRET), "utime")

@@ -1,6 +1,5 @@
 """Start a program."""
 
-import os
 import subprocess
 
 attempt(lambda: subprocess.run(["/bin/true"], check=True))

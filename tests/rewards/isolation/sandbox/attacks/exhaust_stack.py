@@ -1,7 +1,6 @@
 """Nest until the C stack is gone."""
 
 # ends: killed_signal
-# unconfined: skip, a crash ends only the program
 import functools
 import sys
 

@@ -1,7 +1,6 @@
 """A function that is called at the exit, and does not return."""
 
 # ends: killed_cpu
-# unconfined: skip, the limit of time holds at every level
 import atexit
 
 

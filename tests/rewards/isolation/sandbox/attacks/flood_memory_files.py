@@ -1,7 +1,5 @@
 """Many small memory files hold more than the limit of one."""
 
-import os
-
 size = 0
 try:
     for _ in range(50):

@@ -1,7 +1,6 @@
 """Kernel memory in the buffers of pipes and socket pairs."""
 
 import fcntl
-import os
 import socket
 
 attempt(lambda: fcntl.fcntl(os.pipe()[1], fcntl.F_SETPIPE_SZ, 1 << 20), "a larger pipe")

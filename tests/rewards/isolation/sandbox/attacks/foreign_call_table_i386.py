@@ -2,8 +2,6 @@
 
 # machine: x86_64
 # ends: killed_signal
-# unconfined: skip, some kernels are built without it
-import ctypes
 import mmap
 
 page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)

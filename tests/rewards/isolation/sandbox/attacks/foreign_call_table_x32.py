@@ -2,7 +2,6 @@
 
 # machine: x86_64
 # ends: killed_signal
-# unconfined: skip, most kernels are built without it
 X32, GETPID = 0x40000000, 39
 try:
     hit(system_call(X32 | GETPID))

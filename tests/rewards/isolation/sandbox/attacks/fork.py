@@ -1,6 +1,5 @@
 """A second process, by every way that python knows."""
 
-import os
 import posix
 
 

@@ -1,7 +1,5 @@
 """As many processes as there is room for."""
 
-import os
-
 for _ in range(30):
     try:
         pid = os.fork()

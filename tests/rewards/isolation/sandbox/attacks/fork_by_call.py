@@ -1,8 +1,6 @@
 """clone without CLONE_THREAD, with namespaces, and vfork."""
 
 # machine: x86_64
-import os
-
 SIGCHLD, CLONE_NEWUSER = 17, 0x10000000
 CALLS = {
     "fork": (57,),

@@ -1,8 +1,6 @@
 """Privileges of root that are left."""
 
 # unconfined: skip, an unprivileged user has none either
-import ctypes
-
 header = (ctypes.c_uint32 * 2)(0x20080522, 0)
 data = (ctypes.c_uint32 * 6)()
 try:

@@ -1,7 +1,6 @@
 """Deaf to every polite request to end."""
 
 # ends: killed_cpu
-# unconfined: skip, the limit of time holds at every level
 import signal
 
 for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:

@@ -1,6 +1,5 @@
 """Starve the trainer: its limits, its processors, its priority."""
 
-import os
 import resource
 
 attempt(lambda: resource.prlimit(TRAINER, resource.RLIMIT_CPU), "read limits")

@@ -1,7 +1,5 @@
 """See who else is there."""
 
-import os
-
 attempt(lambda: os.listdir("/proc"))
 attempt(lambda: open(f"/proc/{TRAINER}/cmdline").read())
 attempt(lambda: os.readlink(f"/proc/{TRAINER}/cwd"))

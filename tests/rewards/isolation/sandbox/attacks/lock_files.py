@@ -1,7 +1,6 @@
 """A lock on a shared file makes others wait."""
 
 import fcntl
-import os
 
 file = os.open(os.__file__, os.O_RDONLY)
 attempt(lambda: fcntl.flock(file, fcntl.LOCK_EX))

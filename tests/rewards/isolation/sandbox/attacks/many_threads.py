@@ -1,7 +1,6 @@
 """So many threads that nothing else gets a turn."""
 
 # ends: killed_threads
-# unconfined: skip, the limit of threads holds at every level
 import threading
 import time
 

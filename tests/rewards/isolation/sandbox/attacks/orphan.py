@@ -1,6 +1,5 @@
 """A process that lives on when the program has ended, and holds its output open."""
 
-import os
 import time
 
 try:

@@ -1,6 +1,5 @@
 """Change a module that the trainer imports next time."""
 
-import os
 import statistics
 
 attempt(lambda: os.close(os.open(statistics.__file__, os.O_WRONLY)))

@@ -1,7 +1,6 @@
 """A program that stops its own clocks is still timed from outside."""
 
 # ends: killed_cpu
-# unconfined: skip, the limit of time holds at every level
 import signal
 import time
 

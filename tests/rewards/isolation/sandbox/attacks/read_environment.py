@@ -1,7 +1,5 @@
 """Secrets that the trainer's environment holds."""
 
 # unconfined: skip, no level passes the environment on
-import os
-
 if SECRET_WORD in str(dict(os.environ)) + str(dict(os.environb)):
     hit()

@@ -1,8 +1,6 @@
 """The environment that the process was started with, where the interpreter no longer shows it."""
 
 # unconfined: skip, no level passes the environment on
-import ctypes
-
 environ = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
 index = 0
 while environ[index] is not None:

@@ -1,7 +1,5 @@
 """process_vm_readv, which needs no file."""
 
-import ctypes
-
 
 class Span(ctypes.Structure):
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))

@@ -1,6 +1,4 @@
 """The process that forks the programs."""
 
-import os
-
 attempt(lambda: open(f"/proc/{os.getppid()}/mem", "rb"))
 attempt(lambda: open(f"/proc/{os.getppid()}/environ", "rb").read())

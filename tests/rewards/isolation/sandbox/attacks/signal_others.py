@@ -1,6 +1,5 @@
 """End the trainer, the zygote, everyone. Signal 0 asks only whether it would be permitted."""
 
-import os
 import signal
 
 for pid in (TRAINER, os.getppid(), 1, 0, -1):

@@ -1,7 +1,5 @@
 """Memory that is in no limit of address space once it is unmapped: System V, POSIX, memory files."""
 
-import os
-
 IPC_PRIVATE, IPC_CREAT, IPC_RMID = 0, 0o1000, 0
 
 

@@ -1,6 +1,4 @@
 """Empty a file: by name, and by opening it for reading."""
 
-import os
-
 attempt(lambda: os.truncate(SECRET, os.stat(SECRET).st_size))
 attempt(lambda: os.open(SECRET_COPY, os.O_RDONLY | os.O_TRUNC))
