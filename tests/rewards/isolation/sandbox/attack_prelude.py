@@ -1,4 +1,4 @@
-"""Stands before every attack, which uses its imports too. A hit is printed by the attack itself, when it got what it wanted."""
+"""Stands before every attack, and imports for it. A hit is printed by the attack itself, when it got what it wanted."""
 
 import ctypes
 import os
