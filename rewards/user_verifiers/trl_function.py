@@ -44,7 +44,7 @@ class TRLFunction(TokenVerifier):
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function  # its options are those of a `functools.partial`
         parameters = inspect.signature(function).parameters.values()
-        self._takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
+        self.takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
         named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
         self._options = {*getattr(function, "keywords", ())}
         self._named = {each.name for each in named} - self._options
@@ -96,18 +96,20 @@ class TRLFunction(TokenVerifier):
         arguments = self._arguments(completions, references, token_ids or [None] * len(completions))
         arguments["log_extra"] = lambda column, values: logged[column].extend(values)
         arguments["log_metric"] = lambda name, value: metrics.append((name, float(value)))
-        taken = arguments.keys() - self._options if self._takes_any else self._named
-        returned = self.function(**{name: value for name, value in arguments.items() if name in taken})
-        if isinstance(returned, Awaitable):
-            returned = self._loop.run_until_complete(returned)
-        rewards = [as_verdict(reward).score for reward in returned]
+        rewards = [as_verdict(reward).score for reward in self.called(arguments)]
         for what, values in {"rewards": rewards, **logged}.items():
             if len(values) != len(completions):
-                raise ValueError(f"{len(values)} {what} for {len(completions)} completions")
+                raise ValueError(f"it returned {len(values)} {what} for {len(completions)} completions")
         columns = json.loads(json.dumps(logged, default=str))
         rows = ({name: values[row] for name, values in columns.items()} for row in range(len(rewards)))
         verdicts = [_verdict(reward, row) for reward, row in zip(rewards, rows, strict=True)]
         return [replace(verdicts[0], metrics=metrics), *verdicts[1:]]
+
+    def called(self, arguments: Mapping[str, Any]) -> Any:
+        """What the function returns for those of ``arguments`` that it takes, awaited where it has to be."""
+        taken = arguments.keys() - self._options if self.takes_any else self._named
+        returned = self.function(**{name: value for name, value in arguments.items() if name in taken})
+        return self._loop.run_until_complete(returned) if isinstance(returned, Awaitable) else returned
 
     def _columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
         reference = row.get("reference")

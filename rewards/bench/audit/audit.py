@@ -141,11 +141,7 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str) 
     except WorkerStartError as error:
         said = str(error).strip().splitlines()[-1]
         raise Refusal(f"{function} cannot be imported: {said}. Write module:function or a task.") from error
-    parameters, takes_any = described.value["parameters"], described.value["any"]
-    signature: Signature = "verl" if "solution_str" in parameters else "TRL"
-    if described.value["verifier"]:
-        signature = "verifier"
-    return Caller(pool, signature, parameters, takes_any, columns, gold)
+    return Caller(pool, described.value["signature"], described.value["any"], columns, gold)
 
 
 def _reading(caller: Caller, verifier: Verifier, rows: Sequence[Row], task: str, form: str | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from evenkeel.rewards.bench.audit.cases import Case
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
-from evenkeel.rewards.user_verifiers.trl_function import REFERENCE_COLUMNS, word_ids
+from evenkeel.rewards.user_verifiers.trl_function import REFERENCE_COLUMNS
 
 Signature: TypeAlias = Literal["TRL", "verl", "verifier"]
 Shape: TypeAlias = Literal["messages", "text"]
@@ -39,7 +39,6 @@ class Caller:
     """Calls the function in its processes as its signature requires, and counts its crashes and timeouts.
 
     Attributes:
-        parameters: name → whether it is required.
         takes_any: whether it has **kwargs.
         columns: names that hold the reference, in addition to `REFERENCE_COLUMNS`.
         gold: template of a reference in a column, with `ANSWER`.
@@ -49,7 +48,6 @@ class Caller:
 
     pool: WorkerPool
     signature: Signature
-    parameters: Mapping[str, bool]
     takes_any: bool
     columns: Sequence[str]
     gold: str
@@ -74,39 +72,28 @@ class Caller:
         return asked
 
     def item(self, cases: Sequence[Case]) -> dict[str, Any]:
-        """The call for ``cases``, as `audited.answers_of` takes it; one of verl's is for a single case."""
-        rows = [self._row(case) for case in cases]
-        taken = [name for name in rows[0] if self.takes_any or name in self.parameters]
-        if self.signature == "verl":
-            return {"arguments": {name: rows[0][name] for name in taken}, "count": None}
-        arguments = {name: [row.get(name) for row in rows] for name in taken}
-        return {"arguments": arguments, "count": len(cases)}
+        """The call for ``cases``, as `audited.answers_of` takes it."""
+        return {"completions": [case.completion for case in cases], "references": list(map(self._reference, cases))}
 
-    def _row(self, case: Case) -> dict[str, Any]:
+    def _reference(self, case: Case) -> Any:
         """A case as a row of data: the reference under each usual name, and the reference's own fields."""
         reference, question = case.row.reference, case.row.question
+        if self.signature == "verifier":
+            return reference
         fields = dict(reference) if isinstance(reference, Mapping) else {}
         gold = fields.get("answer", reference) if fields else str(reference)
         if isinstance(gold, str):
             gold = self.gold.replace(ANSWER, gold)
         if self.signature == "verl":
             extra = {"question": question, "index": 0, "split": "train"}
-            row = {"data_source": "audit", "solution_str": case.completion, "ground_truth": gold}
-            return row | {"extra_info": extra} | dict.fromkeys(self.columns, gold)
-        row = {
-            "prompts": self._shaped("user", question),
-            "completions": self._shaped("assistant", case.completion),
-            "completion_ids": word_ids(case.completion) or [0],
-        }
-        if self.signature == "verifier":
-            return row | {"reference": reference}
+            row = {"data_source": "audit", "solution_str": case.completion, "ground_truth": gold, "extra_info": extra}
+            return row | dict.fromkeys(self.columns, gold)
         if "numbers" in fields:
             fields["nums"] = fields["numbers"]
         asked = {"question": question, "problem": question, "data_source": "audit"}
-        return asked | dict.fromkeys(REFERENCE_COLUMNS, gold) | fields | dict.fromkeys(self.columns, gold) | row
-
-    def _shaped(self, role: str, text: str) -> Any:
-        return text if self.shape == "text" else [{"role": role, "content": text}]
+        prompt = question if self.shape == "text" else [{"role": "user", "content": question}]
+        usual = dict.fromkeys(REFERENCE_COLUMNS, gold)
+        return asked | usual | fields | dict.fromkeys(self.columns, gold) | {"prompt": prompt}
 
     def _asked(self, cases: Sequence[Case], result: WorkerResult) -> list[Asked]:
         if not result.done:
