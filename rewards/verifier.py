@@ -165,9 +165,38 @@ class TokenVerifier(Verifier):
         return [self._timed(completion, reference, token_ids=ids) for completion, reference, ids in rows]
 
 
-def tokens(completion: str, token_ids: Sequence[int] | None) -> Sequence[int | str]:
-    """``token_ids``, or the words of ``completion`` if they are ``None``."""
-    return completion.split() if token_ids is None else token_ids
+class BatchVerifier(Verifier):
+    """A verifier with a ``judge_all`` of its own, which also scores single completions."""
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        """Score ``completion`` as a batch of one."""
+        return self.judge_all([completion], [reference])[0]
+
+
+class WrappingVerifier(BatchVerifier):
+    """A verifier that changes the verdicts of another, ``verifier``, and takes its gold and wrong completions."""
+
+    verifier: Verifier
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """That of ``verifier``."""
+        return self.verifier.gold_completion(reference)
+
+    def wrong_completion(self, reference: Any) -> str | None:
+        """That of ``verifier``."""
+        return self.verifier.wrong_completion(reference)
+
+    def unanswerable(self, reference: Any) -> str:
+        """That of ``verifier``."""
+        return self.verifier.unanswerable(reference)
+
+
+def tokens(completion: str, token_ids: Sequence[int] | None) -> Sequence[int]:
+    """``token_ids``; if they are ``None``, a number for each word of ``completion``, the same for equal words."""
+    if token_ids is not None:
+        return token_ids
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(word, len(numbers)) for word in completion.split()]
 
 
 def readable(text: str) -> str:

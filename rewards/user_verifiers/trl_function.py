@@ -11,7 +11,7 @@ from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.rewards.user_verifiers.traits import name_of, written
-from evenkeel.rewards.verifier import NOT_APPLICABLE, TokenVerifier, Verdict, as_verdict
+from evenkeel.rewards.verifier import NOT_APPLICABLE, TokenVerifier, Verdict, as_verdict, tokens
 
 BATCH = ("completions", "completion_ids", "prompts")
 """Arguments by one of which a function of TRL's is recognized."""
@@ -125,9 +125,7 @@ class TRLFunction(TokenVerifier):
         return {name: [row.get(name) for row in filled] for name in names} | {
             "prompts": prompts,
             "completions": chat if is_chat else completions,
-            "completion_ids": [
-                word_ids(str(each)) if ids is None else ids for each, ids in zip(completions, token_ids, strict=True)
-            ],
+            "completion_ids": [tokens(f"{text} <end>", ids) for text, ids in zip(completions, token_ids, strict=True)],
             "trainer_state": next((row["trainer_state"] for row in rows if "trainer_state" in row), AT_START),
         }
 
@@ -135,9 +133,3 @@ class TRLFunction(TokenVerifier):
 def _verdict(reward: float | None, columns: dict[str, Any]) -> Verdict:
     reason = NOT_APPLICABLE if reward is None else f"it returned {reward:g}"
     return Verdict(reward, None, reason, applies=reward is not None, columns=columns)
-
-
-def word_ids(text: str) -> list[int]:
-    """Numbers for the words of a text that no policy wrote, in the place of its tokens: equal words have equal ones."""
-    seen: dict[str, int] = {}
-    return [seen.setdefault(word, len(seen)) for word in text.split()]

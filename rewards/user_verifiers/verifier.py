@@ -9,7 +9,7 @@ from typing import Any
 from evenkeel.rewards.isolation.workers.user_part import UserPart
 from evenkeel.rewards.user_verifiers.traits import Traits, name_of, traits_of
 from evenkeel.rewards.user_verifiers.trl_function import TRLFunction
-from evenkeel.rewards.verifier import FAILED, TokenVerifier, Verdict, Verifier, as_verdict
+from evenkeel.rewards.verifier import FAILED, TokenVerifier, Verdict, Verifier, WrappingVerifier, as_verdict
 
 _SHIPPED = "evenkeel.rewards.verifiers."
 MOST_ENDS = 5
@@ -40,11 +40,12 @@ def users_part(verifier: Verifier) -> "UserVerifier | None":
 
 
 @dataclass(frozen=True)
-class UserVerifier(Verifier):
+class UserVerifier(WrappingVerifier):
     """A user's verifier that never raises and, in a process of its own, never hangs and never ends the run.
 
     A row is unscored, with the reason, if the verifier raises, exits, crashes, returns no verdict, or does not reach
-    the row within ``timeout_s`` of its batch. It runs in `rewards.isolation.workers.user_part`.
+    the row within ``timeout_s`` of its batch. It runs in `rewards.isolation.workers.user_part`, except that gold and
+    wrong completions are written in this process.
     """
 
     verifier: Verifier
@@ -70,10 +71,6 @@ class UserVerifier(Verifier):
 
     def __getstate__(self) -> dict[str, Any]:
         return {"verifier": self.verifier}
-
-    def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Score one completion, as a batch of one."""
-        return self.judge_all([completion], [reference])[0]
 
     def judge_all(
         self,
@@ -125,18 +122,6 @@ class UserVerifier(Verifier):
         if verdict.score is not None:
             return verdict
         return replace(verdict, reason=f"{name_of(self.verifier)}: {verdict.reason}")
-
-    def gold_completion(self, reference: Any) -> str | None:
-        """The inner verifier's, called in this process."""
-        return self.verifier.gold_completion(reference)
-
-    def wrong_completion(self, reference: Any) -> str | None:
-        """The inner verifier's, called in this process."""
-        return self.verifier.wrong_completion(reference)
-
-    def unanswerable(self, reference: Any) -> str:
-        """The inner verifier's, called in this process."""
-        return self.verifier.unanswerable(reference)
 
 
 def _answers(verifier: Verifier, rows: Sequence[Row]) -> Iterator[Any]:

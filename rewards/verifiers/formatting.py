@@ -17,7 +17,7 @@ from evenkeel.rewards.extraction import (
     without_ending,
 )
 from evenkeel.rewards.user_verifiers import bounded
-from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, tokens
+from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, WrappingVerifier, tokens
 
 _THOUGHT = (THOUGHT_OPENS, THOUGHT_CLOSES)
 _TAGS = {"think_answer": (*_THOUGHT, ANSWER_OPENS, ANSWER_CLOSES), "think": _THOUGHT}
@@ -119,7 +119,7 @@ class SoftOverlong(TokenVerifier):
 
 
 @dataclass(frozen=True)
-class CosineLength(TokenVerifier):
+class CosineLength(WrappingVerifier, TokenVerifier):
     """Another verifier's verdict, paid by length: short right answers earn more, short wrong ones less.
 
     ``r = cosine_schedule(n, max_tokens, right_short, right_long)`` for a right completion, the same of ``wrong_short``
@@ -169,18 +169,6 @@ class CosineLength(TokenVerifier):
         lengths = [len(tokens(completion, ids)) for completion, ids in rows]
         verdicts = self.verifier.judge_all(completions, references)
         return [self._paid(verdict, length) for verdict, length in zip(verdicts, lengths, strict=True)]
-
-    def gold_completion(self, reference: Any) -> str | None:
-        """The inner verifier's."""
-        return self.verifier.gold_completion(reference)
-
-    def wrong_completion(self, reference: Any) -> str | None:
-        """The inner verifier's."""
-        return self.verifier.wrong_completion(reference)
-
-    def unanswerable(self, reference: Any) -> str:
-        """The inner verifier's."""
-        return self.verifier.unanswerable(reference)
 
     def _paid(self, verdict: Verdict, length: int) -> Verdict:
         if verdict.score is None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
-from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifier import BatchVerifier, Verdict
 from evenkeel.rewards.verifiers.math_answer.notation import without_dollars
 from evenkeel.rewards.verifiers.math_answer.reference import golds
 
@@ -16,7 +16,7 @@ PARSING_SECONDS, COMPARING_SECONDS = 10, 5
 
 
 @dataclass(frozen=True)
-class MathVerify(Verifier):
+class MathVerify(BatchVerifier):
     r"""Score 1 if math-verify finds the completion equal to the gold, as TRL's ``accuracy_reward`` calls it, else 0.
 
     Published numbers rest on it, with its mistakes: the thought is read too, and a gold without dollars or a
@@ -31,10 +31,6 @@ class MathVerify(Verifier):
     """
 
     cpu_seconds: Annotated[float, Field(gt=0)] = 60.0
-
-    def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Score ``completion`` against ``reference``."""
-        return self.judge_all([completion], [reference])[0]
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Score a batch; a gold with which a worker did not finish is tried again with an empty completion."""

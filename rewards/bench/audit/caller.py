@@ -1,6 +1,5 @@
 """Call a reward function with cases, and collect its rewards and faults."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -8,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 from evenkeel.rewards.bench.audit.cases import Case
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 from evenkeel.rewards.user_verifiers.trl_function import REFERENCE_COLUMNS
+from evenkeel.rewards.verifier import score_problem
 
 Signature: TypeAlias = Literal["TRL", "verl", "verifier"]
 Shape: TypeAlias = Literal["messages", "text"]
@@ -105,7 +105,7 @@ class Caller:
         rewards, seconds = found["rewards"] or [None] * len(cases), found["seconds"] / len(cases)
         asked = []
         for case, reward in zip(cases, rewards, strict=True):
-            is_number = reward is None or math.isfinite(reward)
+            is_number = reward is None or not score_problem(reward)
             fault = found["fault"] or ("" if is_number else f"its reward is {reward}")
             asked.append(Asked(case, reward if is_number else None, fault, seconds=seconds))
         return asked

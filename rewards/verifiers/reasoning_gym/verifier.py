@@ -12,7 +12,7 @@ from pydantic import Field
 
 from evenkeel.rewards.extraction import Extraction, answer_block
 from evenkeel.rewards.isolation.sandbox import Isolation, Job, Limits, Run, Sandbox
-from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifier import BatchVerifier, Verdict
 from evenkeel.rewards.verifiers.countdown import Countdown
 from evenkeel.rewards.verifiers.reasoning_gym.entries import MISSING, is_installed
 from evenkeel.rewards.verifiers.reasoning_gym.guard import objection
@@ -24,7 +24,7 @@ _PUZZLE24 = Countdown(use_all=True)
 
 
 @dataclass(frozen=True)
-class ReasoningGym(Verifier):
+class ReasoningGym(BatchVerifier):
     """Score 1 if the task's own scorer gives its full score to the answer, else 0: partial scores do not count.
 
     The answer is the one ``<answer>`` block that ends the completion after the last ``</think>``. The scorer runs in
@@ -49,10 +49,6 @@ class ReasoningGym(Verifier):
         """Check that the library is installed."""
         if not is_installed():
             raise ValueError(MISSING)
-
-    def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Score ``completion`` against ``reference``."""
-        return self.judge_all([completion], [reference])[0]
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Score a batch, as many answers in parallel as the sandbox has slots."""
