@@ -2,18 +2,11 @@
 
 import random
 from collections.abc import Sequence
-from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from evenkeel.rewards.isolation.sandbox import Limits, Sandbox
-
-
-@cache
-def _sandbox() -> Sandbox:
-    """The sandbox for all rows of the process."""
-    return Sandbox()
+from evenkeel.rewards.isolation.sandbox import Limits, shared_sandbox
 
 
 class PythonTool:
@@ -47,7 +40,7 @@ class PythonTool:
             What was printed, or the error.
         """
         seed = self._seeds.getrandbits(32)
-        run = _sandbox().run(_program(self._earlier, seed, code), limits=self._limits)
+        run = shared_sandbox().run(_program(self._earlier, seed, code), limits=self._limits)
         if run.status in ("failed_to_start", "starved"):
             raise ConnectionError(f"the sandbox ran nothing: {run.problem or run.status}")
         printed = run.stdout.decode("utf-8", "replace")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 
 from evenkeel.rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError
 from evenkeel.rewards.isolation.sandbox.program_process import ProgramProcess, Session
@@ -129,6 +130,12 @@ class Sandbox:
                 logger.warning("the process that runs programs died and is replaced")
                 zygote.close()
                 self._zygote = None
+
+
+@cache
+def shared_sandbox(isolation: Isolation = "landlock_seccomp", preimported: tuple[str, ...] = ("numpy",)) -> Sandbox:
+    """The sandbox of these options for all of this process, with which it ends."""
+    return Sandbox(isolation=isolation, preimported=preimported)
 
 
 def _default_slots() -> int:

@@ -2,7 +2,6 @@
 
 import contextlib
 import time
-from types import TracebackType
 from typing import Literal
 
 from evenkeel.rewards.isolation.sandbox import Limits, Run, Sandbox, Session, SessionOverError
@@ -44,30 +43,18 @@ class AnswerSession:
     """An answer in a process of its own. Its replies are untrusted bytes.
 
     Args:
-        sandbox: where the process runs.
-        code: the answer.
-        preamble: run before it.
-        limits: of the process.
+        session: `opened` for an answer.
+        limits: of its process.
     """
 
-    def __init__(self, sandbox: Sandbox, code: str, preamble: str, limits: Limits) -> None:
-        self._session = opened(sandbox, "answer", limits)
-        self._program = encode({"preamble": preamble, "answer": code})
+    def __init__(self, session: Session, limits: Limits) -> None:
+        self._session = session
         self._limits = limits
         self._asked_seconds = 0.0
 
-    def __enter__(self) -> "AnswerSession":
-        self._session.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._session.__exit__(kind, error, trace)
-
-    def load(self) -> None:
-        """Run the answer's definitions. Raises ``AnswerError`` if they raise or do not end."""
-        outcome, *content = read_frame(self.reply(self._program))
+    def load(self, code: str, preamble: str = "") -> None:
+        """Run the answer's definitions after ``preamble``. Raises ``AnswerError`` if they raise or do not end."""
+        outcome, *content = read_frame(self.reply(encode({"preamble": preamble, "answer": code})))
         if outcome != "value":
             raise AnswerError(f"loading the answer raised {raised_text(content)}")
 

@@ -17,7 +17,7 @@ def output_mistake(expected: str, output: str) -> str:
     wanted, written = expected.strip().split("\n"), output.strip().split("\n")
     for number, (want, line) in enumerate(zip(wanted, written, strict=False), start=1):
         if not _same_line(want.strip(), line.strip()):
-            return f"line {number} is {_shown(line)}, not {_shown(want)}"
+            return f"line {number} is {shown(line.strip())}, not {shown(want.strip())}"
     if len(wanted) != len(written):
         return f"{len(written)} lines instead of {len(wanted)}"
     return ""
@@ -47,6 +47,10 @@ def _same_line(expected: str, line: str) -> bool:
         return False
 
 
-def _shown(text: str, width: int = 60) -> str:
-    text = text.strip()
-    return repr(text if len(text) <= width else text[:width] + "…")
+def shown(value: Any) -> str:
+    """``value`` as text for people, cut at 80 characters."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # more digits than Python writes out
+        text = f"a {type(value).__name__} too long to write"
+    return text if len(text) <= 80 else text[:80] + "…"

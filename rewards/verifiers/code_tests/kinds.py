@@ -45,7 +45,7 @@ class FunctionCalls:
     """Calls of a function, or of a method of ``class Solution``, with the values that it should return."""
 
     entry_point: str
-    calls: tuple[Call, ...]
+    cases: tuple[Call, ...]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from evenkeel.rewards.verifiers.code_tests.answer_session import (
     read_frame,
 )
 from evenkeel.rewards.verifiers.code_tests.codec import CodecError, decode, encode
-from evenkeel.rewards.verifiers.code_tests.comparison import output_mistake, same_value
+from evenkeel.rewards.verifiers.code_tests.comparison import output_mistake, same_value, shown
 from evenkeel.rewards.verifiers.code_tests.kinds import (
     Call,
     FunctionCalls,
@@ -69,21 +69,22 @@ def call_outcomes(sandbox: Sandbox, code: str, tests: FunctionCalls, limits: Lim
     fails because earlier ones used up the limits.
     """
     next_call = 0
-    while next_call < len(tests.calls):
+    while next_call < len(tests.cases):
         for outcome in _of_one_process(sandbox, code, tests, next_call, limits):
             next_call += 1
             yield outcome
 
 
 def _of_one_process(sandbox: Sandbox, code: str, tests: FunctionCalls, first: int, limits: Limits) -> Iterator[Outcome]:
-    with AnswerSession(sandbox, code, "", limits) as answer:
+    with opened(sandbox, "answer", limits) as session:
+        answer = AnswerSession(session, limits)
         try:
-            answer.load()
+            answer.load(code)
         except AnswerError as error:
-            for _ in tests.calls[first:]:
+            for _ in tests.cases[first:]:
                 yield Outcome(False, str(error), error.killed)
             return
-        for number, call in enumerate(tests.calls[first:]):
+        for number, call in enumerate(tests.cases[first:]):
             try:
                 frame = answer.reply(_request(tests.entry_point, call))
             except AnswerError as error:
@@ -93,7 +94,7 @@ def _of_one_process(sandbox: Sandbox, code: str, tests: FunctionCalls, first: in
             try:
                 content = read_frame(frame)
             except AnswerError as error:  # forged, so later frames are not believed either
-                yield from [Outcome(False, str(error))] * len(tests.calls[first + number :])
+                yield from [Outcome(False, str(error))] * len(tests.cases[first + number :])
                 return
             yield _outcome(content, call)
 
@@ -115,15 +116,6 @@ def _request(entry_point: str, call: Call) -> bytes:
         raise UnusableTestsError(f"the arguments of a call cannot be sent: {error}") from error
 
 
-def shown(value: Any, width: int = 80) -> str:
-    """``value`` as text for people, cut at ``width`` characters."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # more digits than Python writes out
-        text = f"a {type(value).__name__} too long to write"
-    return text if len(text) <= width else text[:width] + "…"
-
-
 def program_outcomes(sandbox: Sandbox, code: str, tests: TestProgram, limits: Limits) -> Iterator[Outcome]:
     """The outcome of each test, in order. If the answer's process ends, the remaining tests have failed.
 
@@ -132,16 +124,15 @@ def program_outcomes(sandbox: Sandbox, code: str, tests: TestProgram, limits: Li
     """
     # The tests' process waits for the answer's, which may wait for a processor.
     waits = replace(limits, wall_seconds=limits.wall_seconds + limits.longest_seconds)
-    with opened(sandbox, "tests", waits) as session:
-        process = _TestsProcess(session)
-        with AnswerSession(sandbox, code, tests.preamble, limits) as answer:
-            process.prepare(tests)
-            try:
-                answer.load()
-            except AnswerError as error:
-                yield Outcome(False, str(error), error.killed)
-                return
-            yield from process.outcomes(answer)
+    with opened(sandbox, "tests", waits) as session, opened(sandbox, "answer", limits) as answers:
+        process, answer = _TestsProcess(session), AnswerSession(answers, limits)
+        process.prepare(tests)
+        try:
+            answer.load(code, tests.preamble)
+        except AnswerError as error:
+            yield Outcome(False, str(error), error.killed)
+            return
+        yield from process.outcomes(answer)
 
 
 class _TestsProcess:

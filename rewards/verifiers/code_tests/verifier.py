@@ -5,13 +5,12 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from evenkeel.rewards.extraction import code_block
-from evenkeel.rewards.isolation.sandbox import Isolation, Limits, Sandbox
+from evenkeel.rewards.isolation.sandbox import Isolation, Limits, Sandbox, shared_sandbox
 from evenkeel.rewards.verifier import Verdict, Verifier
 from evenkeel.rewards.verifiers.code_tests.answer_session import ScoringFailedError, StarvedError
 from evenkeel.rewards.verifiers.code_tests.formats import read_tests
@@ -20,6 +19,7 @@ from evenkeel.rewards.verifiers.code_tests.inside.standard_names import WHOLE_MO
 from evenkeel.rewards.verifiers.code_tests.kinds import (
     FunctionCalls,
     Outcome,
+    StdinCase,
     StdinCases,
     TestProgram,
     Tests,
@@ -135,33 +135,19 @@ class CodeTests(Verifier):
         return program_outcomes(sandbox, code, tests, limits)
 
     def _sandbox(self) -> Sandbox:
-        return _shared_sandbox(self.isolation)
+        return shared_sandbox(self.isolation, (*AT_HAND, *WHOLE_MODULES))
 
 
 def limited(tests: Tests, most: int | None) -> Tests:
     """``tests`` with at most ``most`` cases or calls: those with the longest inputs, in their order."""
     if most is None or isinstance(tests, TestProgram):
         return tests
-    if isinstance(tests, StdinCases):
-        kept = _longest([len(case.input) for case in tests.cases], most)
-        return StdinCases(tuple(tests.cases[number] for number in kept))
-    kept = _longest([len(repr(call.arguments)) for call in tests.calls], most)
-    return FunctionCalls(tests.entry_point, tuple(tests.calls[number] for number in kept))
-
-
-def _longest(lengths: Sequence[int], most: int) -> list[int]:
-    by_length = sorted(range(len(lengths)), key=lambda number: -lengths[number])
-    return sorted(by_length[:most])
+    lengths = [len(case.input if isinstance(case, StdinCase) else repr(case.arguments)) for case in tests.cases]
+    longest = sorted(range(len(lengths)), key=lambda number: -lengths[number])[:most]
+    kept: Any = tuple(tests.cases[number] for number in sorted(longest))
+    return replace(tests, cases=kept)
 
 
 def _number_of(tests: Tests) -> int:
     """Number of tests; 0 for tests that are code, which is known only when they run."""
-    return len(
-        tests.calls if isinstance(tests, FunctionCalls) else tests.cases if isinstance(tests, StdinCases) else ()
-    )
-
-
-@cache
-def _shared_sandbox(isolation: Isolation) -> Sandbox:
-    """One sandbox per isolation, shared by all verifiers of this process; it ends with the process."""
-    return Sandbox(isolation=isolation, preimported=(*AT_HAND, *WHOLE_MODULES))
+    return 0 if isinstance(tests, TestProgram) else len(tests.cases)

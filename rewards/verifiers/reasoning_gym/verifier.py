@@ -1,6 +1,5 @@
 """The verifier by the library's scorers, which run in the sandbox."""
 
-import functools
 import json
 import secrets
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from evenkeel.rewards.extraction import Extraction, answer_block
-from evenkeel.rewards.isolation.sandbox import Isolation, Job, Limits, Run, Sandbox
+from evenkeel.rewards.isolation.sandbox import Isolation, Job, Limits, Run, shared_sandbox
 from evenkeel.rewards.verifier import BatchVerifier, Verdict
 from evenkeel.rewards.verifiers.countdown import Countdown
 from evenkeel.rewards.verifiers.reasoning_gym.entries import MISSING, is_installed
@@ -67,7 +66,8 @@ class ReasoningGym(BatchVerifier):
                 request = json.dumps({"nonce": nonce, **fields, "answer": block.text}).encode()
                 jobs[row] = nonce, Job(_SOURCE, request, limits)
             verdicts.append(verdict or Verdict(None, block.text, ""))
-        runs = _sandbox(self.isolation).run_all([job for _, job in jobs.values()]) if jobs else []
+        sandbox = shared_sandbox(self.isolation, ("reasoning_gym",))
+        runs = sandbox.run_all(job for _, job in jobs.values())
         for (row, (nonce, _)), run in zip(jobs.items(), runs, strict=True):
             verdicts[row] = replace(_verdict(run, nonce), answer=verdicts[row].answer, seconds=run.seconds)
         return verdicts
@@ -79,12 +79,6 @@ class ReasoningGym(BatchVerifier):
         except ValueError:
             return None
         return f"<think>so</think><answer>{answer}</answer>" if isinstance(answer, str) else None
-
-
-@functools.cache
-def _sandbox(isolation: Isolation) -> Sandbox:
-    """The sandbox of all verifiers of the process: its zygote holds the library in memory."""
-    return Sandbox(isolation=isolation, preimported=("reasoning_gym",))
 
 
 def _read_reference(reference: Any) -> tuple[dict[str, str], tuple[Any, Any]]:

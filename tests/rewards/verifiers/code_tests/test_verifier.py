@@ -241,5 +241,5 @@ def test_limited_keeps_the_longest_inputs_in_their_order() -> None:
     cases = StdinCases(tuple(StdinCase("x" * length, "y") for length in (3, 1, 5, 4)))
     assert [len(case.input) for case in limited(cases, 2).cases] == [5, 4]  # type: ignore[union-attr]
     calls = FunctionCalls("f", tuple(Call((value,), (0,)) for value in (1, 1000, 10, 100)))
-    assert [call.arguments for call in limited(calls, 3).calls] == [(1000,), (10,), (100,)]  # type: ignore[union-attr]
+    assert [call.arguments for call in limited(calls, 3).cases] == [(1000,), (10,), (100,)]  # type: ignore[union-attr]
     assert limited(cases, None) is cases
