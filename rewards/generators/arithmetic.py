@@ -100,4 +100,4 @@ def generate_arithmetic(
         problem = ArithmeticProblem(numbers, tuple(rng.choices(operations, k=num_numbers - 1)))
         return (problem.key, problem) if all(0 <= step.value <= max_result for step in problem.steps) else None
 
-    return distinct(count, draw)
+    return list(distinct(count, draw))

@@ -60,7 +60,7 @@ def generate_countdown(
             return None
         return (tuple(sorted(numbers)), target), CountdownProblem(numbers, target, style)
 
-    return distinct(count, draw)
+    return list(distinct(count, draw))
 
 
 def _random_value(numbers: tuple[int, ...], rng: random.Random) -> int:

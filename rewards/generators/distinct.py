@@ -1,6 +1,6 @@
 """Drawing until enough different items are found."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import TypeVar
 
 FRUITLESS = 10_000
@@ -8,8 +8,8 @@ FRUITLESS = 10_000
 Item = TypeVar("Item")
 
 
-def distinct(count: int, draw: Callable[[], tuple[Hashable, Item] | None]) -> list[Item]:
-    """``count`` items with different keys, in the order in which they were drawn.
+def distinct(count: int, draw: Callable[[], tuple[Hashable, Item] | None]) -> Iterator[Item]:
+    """``count`` items with different keys, each before the next is drawn.
 
     Args:
         draw: returns (key, item), or ``None`` for a draw to be ignored.
@@ -17,16 +17,14 @@ def distinct(count: int, draw: Callable[[], tuple[Hashable, Item] | None]) -> li
     Raises:
         ValueError: 10,000 draws in a row gave no new one.
     """
-    found: dict[Hashable, Item] = {}
+    found = set[Hashable]()
     fruitless = 0
     while len(found) < count:
         drawn = draw()
         if drawn is not None and drawn[0] not in found:
-            found[drawn[0]] = drawn[1]
+            found.add(drawn[0])
             fruitless = 0
+            yield drawn[1]
         elif (fruitless := fruitless + 1) == FRUITLESS:
-            raise ValueError(
-                f"only {len(found)} of {count} different rows were found with these options. Ask for fewer, or for "
-                "larger numbers."
-            )
-    return list(found.values())
+            what = f"only {len(found)} of {count} different rows were found with these options."
+            raise ValueError(f"{what} Ask for fewer, or for larger numbers.")

@@ -88,4 +88,4 @@ def generate_programs(
         problem = ProgramProblem(steps, (0, 1, *rng.sample(_INPUTS, num_inputs - 2)))
         return (problem.line, problem) if problem.needs_brackets else None
 
-    return distinct(count, draw)
+    return list(distinct(count, draw))

@@ -7,10 +7,10 @@ Unlike the published sets, no claim is always true or always false ("A is a knig
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from evenkeel.rewards.generators.distinct import FRUITLESS
+from evenkeel.rewards.generators.distinct import distinct
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
 from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, quiz
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import LEAVES, Puzzle, Statement, Style, solutions, truth_table
@@ -52,29 +52,21 @@ def generate_puzzles(
     if not 1 <= namings <= (most := math.perm(len(names), num_people)):
         raise ValueError(f"namings = {namings}: write 1 to {most}")
     rng = random.Random(f"knights and knaves, {num_people} people, seed {seed}")
-    kept: set[tuple[Statement, ...]] = set()
-    puzzles: list[Puzzle] = []
-    fruitless = 0
-    while len(puzzles) < count:
+
+    def draw() -> tuple[Hashable, tuple[tuple[Statement, ...], tuple[bool, ...]]] | None:
         statements = tuple(_random_statement(rng, num_people) for _ in range(num_people))
         found = solutions(statements)
-        canonical = canonical_statements(statements) if len(found) == 1 else None
-        if canonical is None or canonical in kept:
-            fruitless += 1
-            if fruitless == FRUITLESS:
-                raise ValueError(
-                    f"only {len(puzzles)} of {count} puzzles of {num_people} people were found. Ask for fewer."
-                )
-            continue
-        fruitless = 0
-        kept.add(canonical)
+        return (canonical_statements(statements), (statements, found[0])) if len(found) == 1 else None
+
+    puzzles: list[Puzzle] = []
+    for statements, solution in distinct(math.ceil(count / namings), draw):
         drawn: set[tuple[str, ...]] = set()
         while len(drawn) < namings:
             inhabitants = tuple(rng.sample(list(names), num_people))
             if inhabitants not in drawn:
                 drawn.add(inhabitants)
                 text = quiz(statements, inhabitants, style, rng)
-                puzzles.append(Puzzle(inhabitants, statements, found[0], text))
+                puzzles.append(Puzzle(inhabitants, statements, solution, text))
     return puzzles[:count]
 
 
