@@ -53,7 +53,6 @@ CHECKING = (
     "trainer/algorithms/trial.py",
     "rewards/bench/",
     "rewards/references.py",
-    "rewards/user_verifiers/trial.py",
 )
 LAB = ("lab",)
 CORE = ("algorithms", "step", "run", "evaluation")

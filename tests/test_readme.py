@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from evenkeel.rewards import RewardFunction, Verdict, build_verifier
-from evenkeel.rewards.user_verifiers import UserVerifier, bounded, trial_problem
+from evenkeel.rewards.references import trial_problem
+from evenkeel.rewards.user_verifiers import UserVerifier, bounded
 from evenkeel.trainer.algorithms.registry import KINDS, built_in
 from tests.paths import ROOT
 from tests.test_configs import run_of

@@ -3,8 +3,7 @@
 =================  ==================================================================================================
 `row_environment`  the class that TRL gets for a user's environment: calls of rows in parallel, records
 `user_objects`     the process that holds users' objects and tools
-`shipped`          a sandboxed Python, and two games whose best policies are known
-`tools`            a calculator
+`shipped`          a sandboxed Python, two games whose best policies are known, and a calculator
 `building`         environments and tools by name, built and tried
 =================  ==================================================================================================
 """

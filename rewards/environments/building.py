@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from evenkeel.rewards.environments.row_environment import RowEnvironment, environment_class
-from evenkeel.rewards.environments.shipped import ENVIRONMENTS
-from evenkeel.rewards.environments.tools import TOOLS
+from evenkeel.rewards.environments.shipped import ENVIRONMENTS, TOOLS
 from evenkeel.rewards.environments.user_objects import Function, Host, Objects
 from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
 

@@ -130,8 +130,9 @@ def _read_reference(reference: Any) -> _Question:
             raise ValueError(f"the reference is {reference!r:.80}; multiple_choice needs 'answer' and 'choices'")
         answer = reference["answer"]
         labels, texts = _choices(reference["choices"])
-    if isinstance(answer, str) and (wanted := answer.strip().strip("().").upper()) in (each.upper() for each in labels):
-        return _Question(labels, texts, labels[[each.upper() for each in labels].index(wanted)])
+    upper = [label.upper() for label in labels]
+    if isinstance(answer, str) and (wanted := answer.strip().strip("().").upper()) in upper:
+        return _Question(labels, texts, labels[upper.index(wanted)])
     if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(labels):
         return _Question(labels, texts, labels[answer])
     raise ValueError(f"the answer {answer!r:.40} is none of the {len(labels)} labels {labels[0]}…{labels[-1]}")

@@ -206,7 +206,8 @@ class WorkerGroup:
             if ready.get(worker, 0) & selectors.EVENT_READ:
                 result = self._on_messages(worker, on_part)
             if worker in self._busy and time.monotonic() >= deadline(worker):
-                result = self._on_timeout(worker)
+                why = f"without a result after {time.monotonic() - worker.started:.1f} s of wall time"
+                result = self._on_end(worker, why, "wall_limit")
             if result is not None and index is not None:
                 yield index, result
 
@@ -240,24 +241,14 @@ class WorkerGroup:
         value, status, detail = message.get("value"), message["status"], str(message.get("detail"))
         return WorkerResult(value, status, time.monotonic() - worker.started, detail)
 
-    def _on_end(self, worker: WorkerProcess, why: str = "") -> WorkerResult:
-        """The result of a worker that has ended, or, with ``why``, is ended now for what it sent."""
+    def _on_end(self, worker: WorkerProcess, why: str = "", status: WorkerStatus = "died") -> WorkerResult:
+        """The result of a worker that has ended, or, with ``why``, is ended now for what it sent or did not send."""
         seconds, code = time.monotonic() - worker.started, worker.end()
         why = why or worker.exit_reason()
         if self._busy.pop(worker) is None:
-            raise WorkerStartError(
-                f"a worker for {self._pool.target} ended {why} while it started:\n{worker.log_tail()}"
-            )
-        return WorkerResult(None, "cpu_limit" if code == -signal.SIGPROF else "died", seconds, why)
-
-    def _on_timeout(self, worker: WorkerProcess) -> WorkerResult:
-        seconds = time.monotonic() - worker.started
-        worker.end()
-        if self._busy.pop(worker) is None:
-            raise WorkerStartError(
-                f"a worker for {self._pool.target} was not ready after {seconds:.0f} s:\n{worker.log_tail()}"
-            )
-        return WorkerResult(None, "wall_limit", seconds, f"no result after {seconds:.1f} s of wall time")
+            said = f"a worker for {self._pool.target} ended {why} while it started, after {seconds:.0f} s:"
+            raise WorkerStartError(f"{said}\n{worker.log_tail()}")
+        return WorkerResult(None, "cpu_limit" if code == -signal.SIGPROF else status, seconds, why)
 
 
 def _close_all() -> None:

@@ -37,7 +37,16 @@ _PLAIN_TYPES: dict[str, type] = {
 }
 _SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", deque: "deque"}
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
-_MOMENTS: dict[str, type] = {kind.__name__: kind for kind in (date, datetime, time)}
+_MOMENTS = (date, datetime, time)
+# Type → its content as JSON, and how it is made of that.
+_PARTS: dict[type, tuple[Callable[[Any], Any], Callable[..., Any]]] = {
+    **{kind: (lambda value: [value.isoformat()], kind.fromisoformat) for kind in _MOMENTS},
+    timedelta: (lambda value: [value.days, value.seconds, value.microseconds], timedelta),
+    complex: (lambda value: [value.real, value.imag], complex),
+    bytes: (lambda value: [value.hex()], bytes.fromhex),
+    bytearray: (lambda value: [value.hex()], bytearray.fromhex),
+}
+_MADE = {kind.__name__: make for kind, (_, make) in _PARTS.items()}
 # Content of an object as the type that its class derives from, by that type's methods, not the object's.
 _CONTENTS: dict[type, Callable[[Any], Any]] = {
     int: lambda value: int.__add__(value, 0),
@@ -116,16 +125,10 @@ class _Writer:
         return self._rare(value, kind, depth)
 
     def _rare(self, value: Any, kind: type, depth: int) -> Any:
-        if kind in (date, datetime, time) and type(getattr(value, "tzinfo", None)) in (type(None), timezone):
-            return [kind.__name__, value.isoformat()]
+        if kind in _PARTS and type(getattr(value, "tzinfo", None)) in (type(None), timezone):
+            return [kind.__name__, *_PARTS[kind][0](value)]
         if kind in _VIEWS:
             return self.tree(list(value), depth)
-        if kind is timedelta:
-            return ["timedelta", value.days, value.seconds, value.microseconds]
-        if kind is bytes or kind is bytearray:
-            return [kind.__name__, value.hex()]
-        if kind is complex:
-            return ["complex", value.real, value.imag]
         if kind is range or kind is slice:
             return [kind.__name__, *(self.tree(part, depth + 1) for part in (value.start, value.stop, value.step))]
         if kind is Decimal or kind is Fraction:
@@ -189,12 +192,8 @@ class _Reader:
             return _array(values, dtype) if self._arrays else values
         if kind in ("range", "slice"):
             return (range if kind == "range" else slice)(*(self.value(part, depth + 1) for part in rest))
-        if kind == "complex":
-            real, imaginary = rest
-            return complex(real, imaginary)
-        if kind == "timedelta":
-            days, seconds, microseconds = rest
-            return timedelta(days, seconds, microseconds)
+        if kind in _MADE:
+            return _MADE[kind](*rest)
         (content,) = rest
         if kind == "reference" and self._resolve is not None:
             return self._resolve(content)
@@ -202,13 +201,8 @@ class _Reader:
             raise CodecError(f"{kind!r:.40} is no type of ours")
         if kind == "int" and len(content) <= LONGEST_INTEGER // 4 + 4:
             return int(content, 16)
-        if kind in ("bytes", "bytearray"):
-            data = bytes.fromhex(content)
-            return data if kind == "bytes" else bytearray(data)
         if kind in ("Decimal", "Fraction") and len(content) <= LONGEST_NUMBER:
             return Decimal(content) if kind == "Decimal" else _fraction(content)
-        if kind in _MOMENTS:
-            return _MOMENTS[kind].fromisoformat(content)  # type: ignore[attr-defined]
         if kind == "type":
             return _PLAIN_TYPES[content]
         if kind == "constant":

@@ -1,22 +1,16 @@
 """Outcomes of tests: programs that read standard input, functions that are called, and tests that are code."""
 
+import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from evenkeel.rewards.isolation.sandbox import Limits, Sandbox, Session, SessionOverError
-from evenkeel.rewards.verifiers.code_tests.answer_session import (
-    AnswerError,
-    AnswerSession,
-    ended,
-    opened,
-    raised_text,
-    read_frame,
-)
+from evenkeel.rewards.isolation.sandbox import Limits, Run, Sandbox, Session, SessionOverError
 from evenkeel.rewards.verifiers.code_tests.codec import CodecError, decode, encode
 from evenkeel.rewards.verifiers.code_tests.comparison import output_mistake, same_value, shown
+from evenkeel.rewards.verifiers.code_tests.inside import DRIVER, files
 from evenkeel.rewards.verifiers.code_tests.kinds import (
     Call,
     FunctionCalls,
@@ -26,6 +20,9 @@ from evenkeel.rewards.verifiers.code_tests.kinds import (
     UnusableTestsError,
 )
 
+LONGEST_REPLY = 8 << 20
+"""Bytes of a reply; longer ones, which would cost the trainer time and memory, are refused."""
+_STANDARD_NAMES = Path(__file__).with_name("inside").joinpath("standard_names.py").read_text("utf-8")
 # The program runs in the globals of __main__ as if it were the file. It gets its input and nothing else.
 _PROGRAM = """{standard_names}
 globals().update(standard_names())
@@ -34,13 +31,126 @@ exec(compile({code!r}, "answer.py", "exec", dont_inherit=True), globals())
 """
 
 
+class ScoringFailedError(RuntimeError):
+    """The sandbox failed, not the program: nothing is known about the answer."""
+
+
+class StarvedError(ScoringFailedError):
+    """The program waited too long for a processor: nothing is known about the answer."""
+
+
+class AnswerError(Exception):
+    """The answer could not be loaded, ended, or was cut off.
+
+    Attributes:
+        killed: it was cut off at a limit of time or memory.
+    """
+
+    def __init__(self, reason: str, *, killed: bool = False) -> None:
+        super().__init__(reason)
+        self.killed = killed
+
+
+class ElsewhereObject:
+    """Stands for an object that is not a plain value and stayed in the program's process. It equals nothing."""
+
+    def __repr__(self) -> str:
+        return "an object of the program's own"
+
+
+class AnswerSession:
+    """An answer in a process of its own. Its replies are untrusted bytes.
+
+    Args:
+        session: `opened` for an answer.
+        limits: of its process.
+    """
+
+    def __init__(self, session: Session, limits: Limits) -> None:
+        self._session = session
+        self._limits = limits
+        self._asked_seconds = 0.0
+
+    def load(self, code: str, preamble: str = "") -> None:
+        """Run the answer's definitions after ``preamble``. Raises ``AnswerError`` if they raise or do not end."""
+        outcome, *content = read_frame(self.reply(encode({"preamble": preamble, "answer": code})))
+        if outcome != "value":
+            raise AnswerError(f"loading the answer raised {raised_text(content)}")
+
+    def reply(self, request: bytes) -> bytes:
+        """The process's reply to ``request``.
+
+        Raises:
+            AnswerError: the process has ended.
+            StarvedError: it was cut off at the limit of wall time, more than half of which the tests took.
+        """
+        started = time.monotonic()
+        try:
+            self._session.send(request)
+            return self._session.receive()
+        except SessionOverError:
+            run = self._session.finish()
+        finally:
+            self._asked_seconds += time.monotonic() - started
+        if run.status == "killed_wall" and self._asked_seconds < self._limits.wall_seconds / 2:
+            raise StarvedError(f"its tests alone took {self._limits.wall_seconds} s")
+        raise AnswerError(f"the program {ended(run)}", killed=run.killed)
+
+
+def opened(sandbox: Sandbox, side: Literal["answer", "tests"], limits: Limits) -> Session:
+    """A process that runs the `files` of that side."""
+    session = sandbox.session(DRIVER, limits=limits)
+    with contextlib.suppress(SessionOverError):  # the next call raises with how it ended
+        session.send(files(side))
+    return session
+
+
+def read_frame(frame: bytes) -> list[object]:
+    """A reply as a nonempty list.
+
+    Raises ``AnswerError`` if it is forged, too long, or not a plain value.
+    """
+    if len(frame) > LONGEST_REPLY:
+        raise AnswerError(f"the program returned {len(frame)} bytes, more than {LONGEST_REPLY}")
+    try:
+        content = decode(frame, lambda _: ElsewhereObject())
+    except CodecError as error:
+        raise AnswerError(f"the program returned what is not a plain value ({error})") from error
+    if not isinstance(content, list) or not content:
+        raise AnswerError("the program wrote to the channel itself")
+    return content
+
+
+def raised_text(content: list[object]) -> str:
+    """``ValueError: text`` from a reply that reports an exception."""
+    names, text, *_ = [*content, None, None]
+    name = names[0] if isinstance(names, list) and names else "an exception"
+    return f"{name}: {text}"[:300]
+
+
+def ended(run: Run) -> str:
+    """How a process ended, in words. Raises ``ScoringFailedError`` if that says nothing about the program."""
+    if run.status == "starved":
+        raise StarvedError(f"the program waited {run.waited_seconds:.0f} s for a processor")
+    if run.status == "failed_to_start":
+        raise ScoringFailedError(f"the sandbox failed: {run.problem}")
+    words = {
+        "killed_cpu": "was cut off at cpu_seconds",
+        "killed_wall": "was cut off at its wall time",
+        "killed_threads": "was cut off: too many threads",
+        "killed_signal": "crashed",
+    }
+    said = run.stderr.decode(errors="replace").strip().split("\n")[-1][:200]
+    return words.get(run.status) or f"ended with exit code {run.exit_code}" + (f" ({said})" if said else "")
+
+
 def stdin_outcomes(sandbox: Sandbox, code: str, tests: StdinCases, limits: Limits) -> Iterator[Outcome]:
     """The outcome of each case, in order; a case is run when its outcome is requested.
 
     The output decides, provided that the program ended by itself and without an exception: otherwise raising at once
     would pass if the expected output is empty.
     """
-    source = _PROGRAM.format(standard_names=_standard_names(), code=code)
+    source = _PROGRAM.format(standard_names=_STANDARD_NAMES, code=code)
     for case in tests.cases:
         enough = max(limits.output_bytes, 2 * len(case.output.encode(errors="replace")) + (1 << 16))
         stdin = case.input.encode(errors="replace")
@@ -52,11 +162,6 @@ def stdin_outcomes(sandbox: Sandbox, code: str, tests: StdinCases, limits: Limit
         else:
             mistake = output_mistake(case.output, run.stdout.decode(errors="replace"))
             yield Outcome(not mistake, mistake, waited_seconds=run.waited_seconds)
-
-
-@cache
-def _standard_names() -> str:
-    return Path(__file__).with_name("inside").joinpath("standard_names.py").read_text("utf-8")
 
 
 _ENTRY_POINT = object()
@@ -143,15 +248,8 @@ class _TestsProcess:
 
     def prepare(self, tests: TestProgram) -> None:
         """Send the tests. Raises ``UnusableTestsError`` if they cannot be run."""
-        specification = {
-            "kind": tests.kind,
-            "sources": list(tests.sources),
-            "entry_point": tests.entry_point,
-            "setup": tests.setup,
-            "preamble": tests.preamble,
-        }
         try:
-            frame = self._next_frame(encode(specification))
+            frame = self._next_frame(encode(vars(tests)))
         except AnswerError as error:
             raise UnusableTestsError(str(error)) from error
         _believed(frame)

@@ -12,7 +12,6 @@ from pydantic import Field
 from evenkeel.rewards.extraction import code_block
 from evenkeel.rewards.isolation.sandbox import Isolation, Limits, Sandbox, shared_sandbox
 from evenkeel.rewards.verifier import Verdict, Verifier
-from evenkeel.rewards.verifiers.code_tests.answer_session import ScoringFailedError, StarvedError
 from evenkeel.rewards.verifiers.code_tests.formats import read_tests
 from evenkeel.rewards.verifiers.code_tests.formats.gold import gold_program
 from evenkeel.rewards.verifiers.code_tests.inside.standard_names import WHOLE_MODULES
@@ -25,7 +24,13 @@ from evenkeel.rewards.verifiers.code_tests.kinds import (
     Tests,
     UnusableTestsError,
 )
-from evenkeel.rewards.verifiers.code_tests.outcomes import call_outcomes, program_outcomes, stdin_outcomes
+from evenkeel.rewards.verifiers.code_tests.outcomes import (
+    ScoringFailedError,
+    StarvedError,
+    call_outcomes,
+    program_outcomes,
+    stdin_outcomes,
+)
 
 AT_HAND = ("numpy", "sortedcontainers")
 """Packages that competitive programs import, preimported in the sandbox."""

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.rewards.environments import build_environment, trial_problem
-from evenkeel.rewards.environments.shipped import Guessing, KeyDoor, PythonTool
-from evenkeel.rewards.environments.tools import calculator
+from evenkeel.rewards.environments.shipped import Guessing, KeyDoor, PythonTool, calculator
 from tests.paths import ROOT
 
 

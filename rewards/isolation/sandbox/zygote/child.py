@@ -60,12 +60,7 @@ def become(descriptors: list[int], limits: dict[str, Any], confinement: Confinem
         os.setsid()
         with open(descriptors[SOURCE], "rb", closefd=False) as file:
             source = file.read()
-        confinement.apply(
-            zygote=zygote,
-            cpu_seconds=limits["cpu_seconds"],
-            memory_bytes=limits["memory_bytes"],
-            output_bytes=limits["output_bytes"],
-        )
+        confinement.apply(zygote, limits)
     except BaseException as error:  # noqa: BLE001 — reported to the other side; the program does not start
         os.write(status, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         os._exit(1)

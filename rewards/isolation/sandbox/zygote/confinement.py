@@ -6,8 +6,9 @@ import os
 import resource
 import signal
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from . import landlock, seccomp
 
@@ -33,10 +34,10 @@ class Confinement:
             raise OSError("no landlock: it needs Linux 5.13 with lsm=landlock,… and a container that permits it")
         return cls(landlock.ruleset(readable), seccomp.Filter())
 
-    def apply(self, *, zygote: int, cpu_seconds: float, memory_bytes: int, output_bytes: int) -> None:
+    def apply(self, zygote: int, limits: Mapping[str, Any]) -> None:
         """Confine this process for good. Raises ``OSError`` at the first step that the kernel refuses."""
         libc = ctypes.CDLL(None, use_errno=True)
-        set_resource_limits(cpu_seconds, memory_bytes, output_bytes)
+        set_resource_limits(limits["cpu_seconds"], limits["memory_bytes"], limits["output_bytes"])
         if self.rules is not None and self.filter is not None:
             _give_up_capabilities(libc)
             _prctl(libc, _PR_SET_NO_NEW_PRIVS, 1)

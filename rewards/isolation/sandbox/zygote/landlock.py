@@ -26,16 +26,15 @@ def abi() -> int:
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))))
 
 
-def ruleset(readable: Iterable[str], writable_devices: Iterable[str] = ("/dev/null",)) -> int:
-    """A file descriptor of the rules; paths that do not exist are left out."""
+def ruleset(readable: Iterable[str]) -> int:
+    """A file descriptor of the rules; paths that do not exist are left out. ``/dev/null`` can be written too."""
     version = abi()
     rights = (1 << _FILE_RIGHTS[min(version, 5)]) - 1
     attributes = struct.pack("QQQ", rights, _NETWORK_RIGHTS, _SCOPES)[: 8 if version < 4 else 16 if version < 6 else 24]
     rules = _call("create the rules", _CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     for path in readable:
         _allow(rules, path, _READ_FILE | _READ_DIR)
-    for path in writable_devices:
-        _allow(rules, path, (_READ_FILE | _WRITE_FILE | _TRUNCATE) & rights)
+    _allow(rules, "/dev/null", (_READ_FILE | _WRITE_FILE | _TRUNCATE) & rights)
     return rules
 
 

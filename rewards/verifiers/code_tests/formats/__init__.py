@@ -25,7 +25,13 @@ statements, or their code. Other fields of the row are ignored.
 from collections.abc import Mapping
 from typing import Any
 
-from evenkeel.rewards.verifiers.code_tests.formats.cases import Pair, cases_of_pairs, pairs_of_columns, pairs_of_list
+from evenkeel.rewards.verifiers.code_tests.formats.cases import (
+    Pair,
+    cases_of_pairs,
+    function_name,
+    pairs_of_columns,
+    pairs_of_list,
+)
 from evenkeel.rewards.verifiers.code_tests.formats.packed import sequence, text_of, unpacked
 from evenkeel.rewards.verifiers.code_tests.formats.programs import (
     asserts,
@@ -80,7 +86,7 @@ def _tests_of_row(row: Mapping[str, Any], name: str) -> Tests:
     language = row.get("language", "python")
     if isinstance(language, str) and not language.lower().startswith("py"):
         raise UnusableTestsError(f"its language is {language!r:.40}, not Python")
-    name = _function_name(row) or name
+    name = function_name(row) or name
     if isinstance(row.get("test"), str) and row["test"].strip():
         return whole_test(row)
     if text_of(row, "functional").strip():
@@ -99,15 +105,6 @@ def _tests_of_row(row: Mapping[str, Any], name: str) -> Tests:
         if field in row:
             return _tests(unpacked(row[field], field), name)
     raise UnusableTestsError(f"none of its fields holds tests: {', '.join(map(str, list(row)[:12]))}")
-
-
-def _function_name(row: Mapping[str, Any]) -> str:
-    metadata = row.get("metadata")
-    if isinstance(metadata, str) and metadata.lstrip().startswith("{"):
-        metadata = unpacked(metadata, "metadata")
-    named = metadata.get("func_name") if isinstance(metadata, Mapping) else None
-    found = row.get("fn_name") or named or ""
-    return found if isinstance(found, str) else ""
 
 
 def _pairs(field: Any, where: str) -> list[Pair]:

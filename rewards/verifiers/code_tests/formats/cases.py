@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.rewards.verifiers.code_tests.formats.packed import sequence
+from evenkeel.rewards.verifiers.code_tests.formats.packed import sequence, unpacked
 from evenkeel.rewards.verifiers.code_tests.kinds import Call, FunctionCalls, StdinCase, StdinCases, UnusableTestsError
 
 _KINDS = {"stdin": "stdin", "stdin_stdout": "stdin", "functional": "function", "function_call": "function", "": ""}
@@ -63,12 +63,19 @@ def cases_of_pairs(pairs: Sequence[Pair], name: str) -> StdinCases | FunctionCal
     return FunctionCalls(names.pop(), tuple(map(_call, pairs)))
 
 
+def function_name(row: Mapping[str, Any]) -> str:
+    """The function that a row or one of its tests names; empty if it names none."""
+    metadata = row.get("metadata")
+    if isinstance(metadata, str) and metadata.lstrip().startswith("{"):
+        metadata = unpacked(metadata, "metadata")
+    named = metadata.get("func_name") if isinstance(metadata, Mapping) else None
+    found = row.get("fn_name") or named or ""
+    return found if isinstance(found, str) else ""
+
+
 def _pair(test: Any) -> Pair:
     stated = test.get("testtype") or test.get("type") or ""
-    metadata = test.get("metadata")
-    named = metadata.get("func_name") if isinstance(metadata, Mapping) else None
-    name = test.get("fn_name") or named or ""
-    return Pair(test["input"], test["output"], _KINDS[stated], name, wrapped=stated == "function_call")
+    return Pair(test["input"], test["output"], _KINDS[stated], function_name(test), wrapped=stated == "function_call")
 
 
 def _stdin_cases(pairs: Sequence[Pair]) -> StdinCases:

@@ -43,11 +43,10 @@ def functional(row: Mapping[str, Any]) -> TestProgram:
     if "check(" not in _parsed(source):
         return source_text(source)
     tree = ast.parse(source)
-    calls = [node for node in tree.body if _is_call_of_check(node)]
-    checked = {ast.unparse(call.value.args[0]) for call in calls}  # type: ignore[attr-defined]
+    checked = {_checked(node) for node in tree.body} - {""}
     if len(checked) != 1 or not _is_entry_point(entry_point := checked.pop()):
         raise UnusableTestsError("functional calls check(candidate) with no function. Map entry_point too")
-    tree.body = [node for node in tree.body if node not in calls]
+    tree.body = [node for node in tree.body if not _checked(node)]
     return TestProgram("check", (ast.unparse(tree),), entry_point, preamble=_preamble(row, entry_point))
 
 
@@ -89,11 +88,12 @@ def _is_assertion(node: ast.AST) -> bool:
     return called.startswith("assert") or called in ("raises", "fail")
 
 
-def _is_call_of_check(node: ast.stmt) -> bool:
-    """True if ``node`` is ``check(…)`` with one argument."""
-    call = node.value if isinstance(node, ast.Expr) else None
-    is_check = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "check"
-    return is_check and isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
+def _checked(node: ast.stmt) -> str:
+    """The argument of a call of ``check`` with one; empty for another statement."""
+    match node:
+        case ast.Expr(ast.Call(ast.Name("check"), [argument], [])):
+            return ast.unparse(argument)
+    return ""
 
 
 def _is_entry_point(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Code of the sandboxed processes: on one side the answer, on the other the tests that call it.
 
-These files and the codec are sent there. They need the standard library alone.
+These files and the codec are sent there. They need the standard library and numpy.
 """
 
 import marshal
@@ -46,18 +46,12 @@ program of the policy runs.
 @cache
 def files(side: Literal["answer", "tests"]) -> bytes:
     """The compiled files of the answer's or the tests' side, cached: compiling takes as long as a short run."""
-    compiled = [
-        (
-            f"{_PREFIX}.{file}",
-            compile((_PACKAGE / _path(file)).read_text("utf-8"), _path(file), "exec", dont_inherit=True),
-        )
-        for file in _FILES[side]
-    ]
+    compiled = []
+    for file in _FILES[side]:
+        path = f"{file.replace('.', '/')}.py"
+        source = (_PACKAGE / path).read_text("utf-8")
+        compiled.append((f"{_PREFIX}.{file}", compile(source, path, "exec", dont_inherit=True)))
     parts = f"{_PREFIX}.inside".split(".")
     packages = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
     names = [*packages, *(name for name, _ in compiled)]
     return marshal.dumps((names, compiled))
-
-
-def _path(file: str) -> str:
-    return f"{file.replace('.', '/')}.py"

@@ -14,7 +14,6 @@ import builtins
 import datetime
 import decimal
 import fractions
-import importlib
 import io
 import pathlib
 import re
@@ -22,7 +21,9 @@ import types
 from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from evenkeel.rewards.verifiers.code_tests.inside.names import ANSWER_MODULE, is_installed
+import numpy
+
+from evenkeel.rewards.verifiers.code_tests.inside.names import ANSWER_MODULE
 
 _OF_FUNCTIONS = {*dir(types.FunctionType), *dir(builtins.len), "cache_clear", "cache_info", "cache_parameters"}
 
@@ -119,19 +120,9 @@ _KINDS: tuple[type, ...] = (
     *(deque, Counter, OrderedDict, defaultdict, ChainMap, decimal.Decimal, fractions.Fraction, BaseException),
     *(datetime.datetime, datetime.date, datetime.time, datetime.timedelta, re.Match, re.Pattern, io.StringIO),
     *(pathlib.PosixPath, types.GeneratorType, type({}.keys()), type({}.items()), type(iter([]))),
+    *(numpy.ndarray, numpy.float64, numpy.int64),
 )
 _OF_TABLES = """iloc loc at iat columns index dtypes empty head tail equals to_dict groupby to_numpy isna isnull notna
 nunique value_counts drop merge apply map""".split()  # noqa: SIM905 — as a list it would be twenty lines
 _OF_NAMED_TUPLES = ("_fields", "_asdict", "_replace")
-
-
-def _of_arrays() -> tuple[type, ...]:
-    if not is_installed("numpy"):
-        return ()
-    numpy = importlib.import_module("numpy")
-    return numpy.ndarray, numpy.float64, numpy.int64
-
-
-_ATTRIBUTES = [(name, getattr(kind, name, None)) for kind in (*_KINDS, *_of_arrays()) for name in dir(kind)]
-
-PLAIN_ATTRIBUTES = frozenset({*_OF_TABLES, *_OF_NAMED_TUPLES, *(name for name, _ in _ATTRIBUTES)})
+PLAIN_ATTRIBUTES = frozenset({*_OF_TABLES, *_OF_NAMED_TUPLES, *(name for kind in _KINDS for name in dir(kind))})

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from evenkeel.rewards.isolation.sandbox import Sandbox
-from evenkeel.rewards.isolation.sandbox.self_test import breaches
+from evenkeel.rewards.isolation.sandbox.sandbox import breaches
 from evenkeel.rewards.isolation.sandbox.zygote_process import started
 from tests.paths import ROOT
 
