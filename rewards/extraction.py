@@ -16,7 +16,8 @@ _FENCE = "```"
 # Letters and symbols of Unicode that show nothing: fillers of Hangul, a Braille cell without dots, a notehead left out,
 # a place held for an object, blank hieroglyphs.
 _EMPTY_GLYPHS = frozenset("\u115f\u1160\u3164\uffa0\u2800\U0001d159\ufffc\U00013441\U00013442")
-_LONGEST_MARK = 30  # characters between an opening fence and the end of its line
+# Characters between an opening fence and the end of its line.
+_LONGEST_MARK = 30
 
 _BESIDE = re.compile(
     r"(?:[\s$,;]|\\[()]|\\quad|\\text\s?\{\s?(?:and|or)\s?\}|\b(?:and|or)\b|\b[a-zA-Z](?:_\{?\d\}?)?\s?=){0,20}"
@@ -46,7 +47,8 @@ _TAKEN_BACK = re.compile(
     r"(?i)\b(?:wait|actually|sorry|oops|hmm|correction|scratch that|second thought|alternatively|incorrect|wrong"
     r"|(?:or|but) (?:maybe|perhaps|possibly)|(?:made|have) an? (?:\w+ )?(?:mistake|error))\b"
 )
-_REJECTED_BEFORE = re.compile(  # "81, not the tempting \boxed{64}", "My first guess was \boxed{5}", "\ne \boxed{5}"
+# "81, not the tempting \boxed{64}", "My first guess was \boxed{5}", "\ne \boxed{5}".
+_REJECTED_BEFORE = re.compile(
     r"(?i)(?:\b(?:not|never|cannot|rather\sthan|instead\sof)|n['’]t)\s+(?:(?:the|an?|my|our|be|equals?|to|simply|just)\s+)*"
     r"(?:(?!exceed)[a-z-]+\s+)?(?:[$(\[{}\s]|\\\(|\\\[|\\text)*\Z"
     r"|(?:\A|[.!?,;:\n]\s*|\b(?:and|but|while|is)\s+)(?:(?:the|my|our|an?|one)\s+)?(?:(?:wrong|incorrect|mistaken|tempting|false"
@@ -61,7 +63,8 @@ _REJECTED_BEHIND = re.compile(
     r"(?i)[\s$)\]\\]*(?:(?:is|was|would\sbe)\s(?:[a-z]+ly\s)?(?:a\s)?(?:wrong|incorrect|false|mistaken|guess|mistake|trap)"
     r"|(?:(?:is|was)(?:\snot|n['’]t)|cannot\sbe)\s(?:(?:the|my|an?)\s)?(?:final\s)?(?:correct|right|answer|solution))\b"
 )
-_BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,9}\{|\\\\|\\[{}]|[{}]")  # escaped backslashes and braces are not braces
+# Escaped backslashes and braces are not braces.
+_BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,9}\{|\\\\|\\[{}]|[{}]")
 
 
 @dataclass(frozen=True)
@@ -265,7 +268,8 @@ def is_blank(text: str) -> bool:
 
 def without_ending(text: str) -> str:
     """``text`` without the blanks around it and the end-of-text tokens after it."""
-    behind = _BEHIND_REVERSED.match(text[::-1])  # from the end, and by a pattern: both may be a million characters long
+    # From the end, and by a pattern: both may be a million characters long.
+    behind = _BEHIND_REVERSED.match(text[::-1])
     return text[: len(text) - (behind.end() if behind else 0)].lstrip()
 
 

@@ -186,7 +186,8 @@ class RewardFunction:
         for metric, value in (each for verdict in verdicts for each in verdict.metrics):
             log_metric(metric, value)
         verdicts = [verdict for verdict in verdicts if verdict.applies]
-        for verdict in verdicts:  # TRL averages over the calls of all ranks: one call per completion is exact
+        # TRL averages over the calls of all ranks: one call per completion is exact.
+        for verdict in verdicts:
             log_metric(f"{area}/frac_unscored", float(verdict.score is None))
             log_metric(f"{area}/frac_killed", float(verdict.killed))
             if (right := self.is_right(verdict)) is not None:
@@ -254,7 +255,8 @@ class RewardFunctionGroup:
     def verdicts(self, batch: Batch) -> Verdicts:
         """The verdicts of all functions on a batch, made at the first call for that batch."""
         if self._newest is None or not self._newest[0].is_same(batch):
-            self._newest = batch, self._made(batch)  # kept, so that no later object gets the id of one of its own
+            # Kept, so that no later object gets the id of one of its own.
+            self._newest = batch, self._made(batch)
         return self._newest[1]
 
     def _made(self, batch: Batch) -> Verdicts:

@@ -181,7 +181,8 @@ class CallsAhead:
         newest = messages[-1]
         if newest.get("role") != "assistant" or id(newest) in self._begun:
             return []
-        self._begun.add(id(newest))  # also of a row that TRL ends because the answer is too long for it
+        # Also of a row that TRL ends because the answer is too long for it.
+        self._begun.add(id(newest))
         functions = [call.get("function") or {} for call in newest.get("tool_calls") or ()]
         return [
             (function["name"], function["arguments"])

@@ -23,7 +23,8 @@ from typing import Any
 from evenkeel.rewards.extraction import answer_block
 from evenkeel.rewards.verifier import Verdict, Verifier
 
-LONGEST_EXPRESSION = 512  # characters; ten numbers of ten digits with every bracket fit in a quarter of it
+# Characters; ten numbers of ten digits with every bracket fit in a quarter of it.
+LONGEST_EXPRESSION = 512
 LARGEST_SEARCH = 4  # numbers; four cost milliseconds, five already seconds
 
 _CHARACTERS = re.compile(r"[0-9+\-*/()\s]*")

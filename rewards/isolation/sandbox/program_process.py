@@ -38,7 +38,8 @@ class ProgramProcess:
         files = [_memory_file(source.encode("utf-8", "surrogatepass")), _memory_file(stdin)]
         descriptors = [*files, self._stdout, self._stderr, their_status.fileno()]
         try:
-            with contextlib.suppress(OSError):  # a zygote that is gone shows as a status that never comes
+            # A zygote that is gone shows as a status that never comes.
+            with contextlib.suppress(OSError):
                 zygote.request(
                     json.dumps(asdict(limits)), descriptors + ([their_channel.fileno()] if their_channel else [])
                 )

@@ -22,7 +22,8 @@ START_SECONDS = 300.0
 ITEMS_PER_WORKER = 2000
 """Items after which a worker is replaced: the caches of a computer algebra system grow."""
 
-_lock = threading.Lock()  # of the table alone; each group has its own for its batches
+# Of the table alone; each group has its own for its batches.
+_lock = threading.Lock()
 _groups: dict["WorkerPool", "WorkerGroup"] = {}
 _starter = ThreadPoolExecutor(1, thread_name_prefix="worker-starter")
 """One thread starts all workers: a worker is killed when the thread that started it ends."""
@@ -130,7 +131,8 @@ class WorkerGroup:
         names = ("target", "argument", "cpu_seconds", "memory_bytes", "warm_up", "users")
         self._settings = {name: getattr(pool, name) for name in names}
         self._idle: list[WorkerProcess] = []  # the one used last at the end
-        self._busy: dict[WorkerProcess, int | None] = {}  # the index of its item; None while it starts
+        # The index of its item; None while it starts.
+        self._busy: dict[WorkerProcess, int | None] = {}
         self._lock = threading.Lock()
 
     def judge(self, items: Sequence[Any], wall_seconds: float, on_part: Callable[[Any], object]) -> list[WorkerResult]:
@@ -153,7 +155,8 @@ class WorkerGroup:
                             waiting.append(index)
                         else:
                             results[index] = result
-            except BaseException:  # also Ctrl-C: a result still to come would be read as one of the next batch
+            # Also Ctrl-C: a result still to come would be read as one of the next batch.
+            except BaseException:
                 self._end()
                 raise
         return [results[index] for index in range(len(items))]

@@ -55,7 +55,8 @@ class WorkerProcess:
         self._unsent = memoryview(b"")  # of its item
         self._token: str | None = None  # of its item; it has none while it starts
         self.started = time.monotonic()
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it is dead: `receive` will raise
+        # It is dead: `receive` will raise.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._channel.sendall(json.dumps({**settings, "parent": os.getpid()}).encode() + b"\n")
 
     def fileno(self) -> int:
@@ -129,7 +130,8 @@ class WorkerProcess:
 
     def end(self) -> int:
         """Kill it and its child processes, close the channel, and return its exit status."""
-        if self._process.returncode is None:  # until it is waited for, no other process has its number
+        # Until it is waited for, no other process has its number.
+        if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)  # it leads a session of its own
         self._channel.close()

@@ -23,10 +23,13 @@ from fractions import Fraction
 from typing import Any
 
 DEEPEST = 100  # containers in containers
-MOST_VALUES = 2_000_000  # in one frame; a list that contains one list twice counts it twice
+# In one frame; a list that contains one list twice counts it twice.
+MOST_VALUES = 2_000_000
 LONGEST_INTEGER = 1_000_000  # bits
-LONGEST_NUMBER = 400  # characters of a decimal, and of the two sides of a fraction together
-MOST_COLLISIONS = 64  # keys of one dict or set with the same hash: more are made on purpose, to take quadratic time
+# Characters of a decimal, and of the two sides of a fraction together.
+LONGEST_NUMBER = 400
+# Keys of one dict or set with the same hash: more are made on purpose, to take quadratic time.
+MOST_COLLISIONS = 64
 
 Refer = Callable[[Any], Any]
 Liken = Callable[[Any, Any], Any]
@@ -91,7 +94,8 @@ def decode(frame: bytes, resolve: Refer | None = None, *, arrays: bool = False, 
     Raises:
         CodecError: the bytes are not a valid frame, or exceed a limit.
     """
-    if sum(map(frame.count, (b",", b"[", b"{"))) > 3 * MOST_VALUES:  # counted before JSON makes objects of them
+    # Counted before JSON makes objects of them.
+    if sum(map(frame.count, (b",", b"[", b"{"))) > 3 * MOST_VALUES:
         raise CodecError(f"a frame of more than {MOST_VALUES} values")
     try:
         return _Reader(resolve, arrays, liken).value(json.loads(frame), 0)

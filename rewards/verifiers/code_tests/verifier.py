@@ -34,11 +34,16 @@ from evenkeel.rewards.verifiers.code_tests.outcomes import (
 
 AT_HAND = ("numpy", "sortedcontainers")
 """Packages that competitive programs import, preimported in the sandbox."""
-LONGEST_SHOWN = 4000  # characters of the program in the completions table
-WALL_FACTOR = 5  # wall time of a process, in its processor time: for programs that sleep
-LONGEST_ROW = 10  # times the wall time of a process: all tests of one row together
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in the text of objects; differs between processes
-_FRAME_BYTES = 64 << 20  # hidden tests of some competitions hold tens of megabytes in one input
+# Characters of the program in the completions table.
+LONGEST_SHOWN = 4000
+# Wall time of a process, in its processor time: for programs that sleep.
+WALL_FACTOR = 5
+# Times the wall time of a process: all tests of one row together.
+LONGEST_ROW = 10
+# In the text of objects; differs between processes.
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+# Hidden tests of some competitions hold tens of megabytes in one input.
+_FRAME_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)

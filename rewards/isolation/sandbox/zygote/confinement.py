@@ -14,7 +14,8 @@ from . import landlock, seccomp
 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 1, 38, 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
-_MAIN_STACK_BYTES = 100 << 20  # the kernel keeps at least 128 MiB free below the stack of the first thread
+# The kernel keeps at least 128 MiB free below the stack of the first thread.
+_MAIN_STACK_BYTES = 100 << 20
 # A program may set its own stack size, as many that recurse do: the address space limits it too.
 _SOFT = (resource.RLIMIT_STACK,)
 _OPEN_FILES = 64

@@ -10,7 +10,8 @@ from typing import Any
 
 from evenkeel.rewards.verifiers.code_tests.kinds import UnusableTestsError
 
-LONGEST_UNPACKED = 1 << 29  # bytes; the largest published set of hidden tests unpacks to a fraction of it
+# Bytes; the largest published set of hidden tests unpacks to a fraction of it.
+LONGEST_UNPACKED = 1 << 29
 
 
 def unpacked(value: Any, where: str) -> Any:

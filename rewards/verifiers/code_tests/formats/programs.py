@@ -70,7 +70,8 @@ def list_of_texts(value: Any) -> list[str] | None:
     return items if items and all(isinstance(item, str) for item in items) else None
 
 
-@lru_cache(maxsize=4096)  # a row's tests are read once for each of its completions, and may hold megabytes
+# A row's tests are read once for each of its completions, and may hold megabytes.
+@lru_cache(maxsize=4096)
 def _parsed(source: str) -> frozenset[str]:
     """Top-level names of the code, ``check(`` if it defines ``check``, and ``assert`` if it asserts or raises."""
     tree = ast.parse(source)

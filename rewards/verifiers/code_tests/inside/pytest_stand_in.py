@@ -163,7 +163,8 @@ def _is_a(error: BaseException, expected: Any) -> bool:
         theirs = getattr(error, "remote", None)
         return theirs is not None and isinstance(theirs, expected)  # type: ignore[arg-type]
     kinds = getattr(error, "remote_kinds", None)
-    if kinds is not None and getattr(expected, "__module__", "") == "builtins":  # an exit arrives as a RuntimeError
+    # An exit arrives as a RuntimeError.
+    if kinds is not None and getattr(expected, "__module__", "") == "builtins":
         return expected.__name__ in kinds
     return isinstance(error, expected)
 
