@@ -1,27 +1,17 @@
-"""Calls of different rows are made at once, those of one row in their order, and none twice."""
+"""Calls of different rows are made at once (`tests.trainer.step.test_environments`), those of one row in order."""
 
-import threading
 from typing import Any
 
 import pytest
 
 from evenkeel.rewards.environments import build_environment
 
-ROWS = 4
 
-
-class Meeting:
-    """`meet` returns where four calls of it are under way together, and else fails."""
-
-    place = threading.Barrier(ROWS, timeout=20)
+class Speaking:
+    """Answers with all that was said."""
 
     def reset(self, **_: Any) -> None:
         self.said: list[str] = []
-
-    def meet(self) -> str:
-        """Meet the others."""
-        self.place.wait()
-        return "met"
 
     def say(self, text: str) -> str:
         """Say something.
@@ -40,18 +30,12 @@ def turn(*calls: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     return {"role": "assistant", "content": "", "tool_calls": functions}
 
 
-def made(spec: Any = f"{__name__}:Meeting", rows: int = ROWS, tools: tuple[str, ...] = ()) -> list[Any]:
-    kind = build_environment(spec, tools)
+def made(rows: int) -> list[Any]:
+    kind = build_environment(f"{__name__}:Speaking")
     environments = [kind() for _ in range(rows)]
     for environment in environments:
         environment.reset()
     return environments
-
-
-def test_the_calls_of_a_batch_meet():
-    environments = made()
-    with type(environments[0])._side_by_side(environments, [[turn(("meet", {}))] for _ in range(ROWS)]):
-        assert [environment.meet() for environment in environments] == ["met"] * ROWS
 
 
 def test_the_calls_of_a_row_keep_their_order_and_what_they_raise():

@@ -22,7 +22,7 @@ from evenkeel.trainer.run.record.manifest import (
 )
 from evenkeel.trainer.run.record.placement import Placement, place
 from tests.tiny_model import save_tiny_model
-from tests.trainer.run.test_checkpoints import saved
+from tests.trainer.run.test_checkpoints import flip_one_bit, saved
 
 RUN = """
 output_dir: run
@@ -80,15 +80,9 @@ def edited(name: str, change: Callable[[str], str] = lambda text: text + "\n") -
     return lambda folder: (folder / name).write_text(change((folder / name).read_text()))
 
 
-def one_bit(folder: Path) -> None:
-    weights = bytearray((folder / "model/model.safetensors").read_bytes())
-    weights[-1] ^= 1
-    (folder / "model/model.safetensors").write_bytes(weights)
-
-
 CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "what the verifier imports beside it": (edited("own_parts/scale.py"), "own_parts.scale"),
-    "one bit of a weight": (one_bit, "model.safetensors"),
+    "one bit of a weight": (lambda folder: flip_one_bit(folder / "model/model.safetensors"), "model.safetensors"),
     "the chat template": (edited("model/chat_template.jinja", lambda text: text + " "), "chat_template.jinja"),
     "what is imported two steps away, of another package": (edited("own_helper/deep.py"), "own_helper.deep"),
     "what is imported inside a function": (edited("own_parts/late.py"), "own_parts.late"),

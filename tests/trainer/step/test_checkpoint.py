@@ -4,7 +4,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from accelerate import Accelerator
 
@@ -18,12 +17,8 @@ LOGGED = LogState(
 )
 
 
-@pytest.fixture
-def ranks() -> Ranks:
-    return Ranks(Accelerator(cpu=True))
-
-
-def test_what_is_written_is_read_again_without_a_trainer(tmp_path: Path, ranks: Ranks):
+def test_what_is_written_is_read_again_without_a_trainer(tmp_path: Path):
+    ranks = Ranks(Accelerator(cpu=True))
     written = Checkpoint([], ranks, Counter({"steps left out": 2, "rollout_batches": 7}))
     torch.save(written.content({}, LOGGED), tmp_path / FILE)
     read = Checkpoint([], ranks, Counter({"weight syncs": 9}))

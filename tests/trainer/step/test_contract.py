@@ -10,9 +10,9 @@ from torch import Tensor
 from trl import GRPOTrainer
 
 from evenkeel.rewards.registry import PartError
-from evenkeel.trainer.algorithms.contract import traits
 from evenkeel.trainer.algorithms.groups import finished, group_mean
 from evenkeel.trainer.step.metrics import Means, SharedPrefixMeter
+from tests.trainer.algorithms.test_trial import OfEarlierBatches
 from tests.trainer.training import digit_reward, max_difference, ours
 
 SEEN: list[dict[str, Any]] = []
@@ -83,24 +83,19 @@ def later_infinite(logps: Tensor, step: int) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("strategies", "message"),
+    ("kind", "part", "loss_type", "message"),
     [
-        ({"token_weight": later_nan}, r"token_weight 'later_nan' .* at optimizer step 1: nan at row 0"),
-        ({"advantage": later_unscored}, r"advantage 'later_unscored' .* step 1: response 0 with reward"),
-        (
-            {"coefficient": later_infinite, "loss_type": "cispo"},
-            r"coefficient 'later_infinite' .* step 1: .*inf at row",
-        ),
+        ("token_weight", later_nan, "dapo", r"token_weight 'later_nan' .* at optimizer step 1: nan at row 0"),
+        ("advantage", later_unscored, "dapo", r"advantage 'later_unscored' .* step 1: response 0 with reward"),
+        ("coefficient", later_infinite, "cispo", r"coefficient 'later_infinite' .* step 1: .*inf at row"),
     ],
-    ids=lambda value: next(iter(value.values())).__name__ if isinstance(value, dict) else "",
 )
 def test_a_result_that_breaks_the_contract_stops_the_run_before_the_optimizer_moves(
-    tiny_model, tmp_path, strategies, message
+    tiny_model, tmp_path, kind, part, loss_type, message
 ):
-    loss_type = strategies.pop("loss_type", "dapo") if (strategies := dict(strategies)) else "dapo"
     settings = {"loss_type": loss_type, "save_strategy": "steps", "save_steps": 1, "epsilon_high": 5.0}
     with pytest.raises(PartError, match=message):
-        ours(tiny_model, tmp_path, strategies=strategies, max_steps=3, **settings)
+        ours(tiny_model, tmp_path, strategies={kind: part}, max_steps=3, **settings)
     assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-1"]
     from safetensors.torch import load_file
 
@@ -108,27 +103,9 @@ def test_a_result_that_breaks_the_contract_stops_the_run_before_the_optimizer_mo
     assert all(bool(value.isfinite().all()) for value in weights.values())
 
 
-@traits(depends_on_other_groups=True)
-class running_baseline:  # noqa: N801 a strategy is called as a function is
-    """r − the mean of all rewards so far: its state decides what is trained."""
-
-    def __init__(self, *, momentum: float = 0.5) -> None:
-        self.momentum, self.mean = momentum, 0.0
-
-    def __call__(self, rewards: Tensor, group_size: int) -> Tensor:
-        self.mean = self.momentum * self.mean + (1 - self.momentum) * float(rewards.nanmean())
-        return finished(rewards - self.mean, rewards, group_size)
-
-    def state_dict(self) -> dict[str, float]:
-        return {"mean": self.mean}
-
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        self.mean = state["mean"]
-
-
 def test_state_is_saved_and_resumed_exactly(tiny_model, tmp_path: Path):
     settings = {"max_steps": 6, "save_strategy": "steps", "save_steps": 3}
-    settings |= {"strategies": {"advantage": running_baseline}}
+    settings |= {"strategies": {"advantage": OfEarlierBatches}}
     straight = ours(tiny_model, tmp_path / "straight", **settings)
     checkpoint = tmp_path / "straight" / "checkpoint-3"
     resumed = ours(tiny_model, tmp_path / "resumed", resume_from_checkpoint=str(checkpoint), **settings)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator
 from transformers import AutoModelForCausalLM
 
 from evenkeel.errors import Refusal
@@ -145,19 +146,12 @@ def test_batches_of_a_run_are_counted_where_an_epoch_ends_inside_a_step():
     assert [several.rollouts_begun(steps, per_epoch=2) for steps in (1, 4, 5, 8, 9)] == [1, 1, 2, 2, 3]
 
 
-def test_what_the_lag_does_is_measured_over_micro_batches(accelerator: Any):
+def test_what_the_lag_does_is_measured_over_micro_batches():
     """Ratios ½, 1 | 4, and padding: one of three is outside [½, 2]."""
     means = Means()
     add_lag(means, torch.tensor([[0.5, 1.0]]).log(), torch.tensor([[1, 1]]))
     add_lag(means, torch.tensor([[4.0, 100.0]]).log(), torch.tensor([[1, 0]]))
     add_lag(means, torch.tensor([[7.0, 100.0]]).log(), torch.tensor([[0, 0]]))
-    found = means.read(accelerator)
+    found = means.read(Accelerator(cpu=True))
     assert found["lag/ratio/frac_tail"] == pytest.approx(1 / 3)
     assert found["lag/ratio/max"] == 4.0
-
-
-@pytest.fixture
-def accelerator() -> Any:
-    from accelerate import Accelerator
-
-    return Accelerator(cpu=True)

@@ -15,22 +15,15 @@ from evenkeel.trainer.algorithms.registry import built_in
 from evenkeel.trainer.step.rollout import loss_mask
 from tests.trainer.step.test_environments import CALL, LAST, TARGET, Scripted, scripted
 from tests.trainer.step.test_environments import tokenizer as tokenizer
+from tests.trainer.step.without_torch import Guess
 
 SCRIPTS = ([5, 3], [5, 4], [5, 4, 2], [5, 1])
 """What the rows of a group guess: the same first, which is answered alike, then different numbers; one is right."""
 PAYS = {"right": 1.0, "lower": 0.25, "higher": 0.0}
 
 
-def guess(n: int) -> str:
-    """Guess the number.
-
-    Args:
-        n: the guess.
-
-    Returns:
-        Whether it is the number, or the number is higher or lower.
-    """
-    return "right" if n == TARGET else "higher" if n < TARGET else "lower"
+GAME = Guess()
+GAME.reset(TARGET)
 
 
 def paying(completions: list[Any], log_extra: Any, **_: Any) -> list[float]:
@@ -70,7 +63,7 @@ class InTurns(Scripted):
 
 def trained(tokenizer: PreTrainedTokenizerFast, folder: Path, **chosen: Any) -> InTurns:
     steps = 2 if "update_schedule" in chosen else 1
-    trainer = scripted(tokenizer, folder, InTurns, steps, **{"tools": [guess], "reward_funcs": paying, **chosen})
+    trainer = scripted(tokenizer, folder, InTurns, steps, **{"tools": [GAME.guess], "reward_funcs": paying, **chosen})
     assert isinstance(trainer, InTurns)
     trainer.seen = []
     trainer.train()

@@ -1,20 +1,24 @@
 """A YAML file becomes a RunConfig, or one error with everything that is wrong and what to write instead."""
 
 import dataclasses
+import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.config import RunConfig, load_config
 from evenkeel.trainer.run.config.keys import FOREIGN, IN_ANOTHER_SECTION
 from evenkeel.trainer.run.config.shipped import shipped_files
+from evenkeel.trainer.run.config.trackers import TrackerName
 from evenkeel.trainer.run.config.trl_arguments import CHOICES, RANGE_OF
+from evenkeel.trainer.run.preflight import prepare_logging
 from evenkeel.trainer.step.choices import SWITCHES
 from evenkeel.trainer.step.options import Speed
 from tests.paths import ROOT
@@ -303,3 +307,21 @@ def test_options_of_revisions_and_teachers_are_checked_where_they_are_written(
 ) -> None:
     assert getattr(load(tmp_path, "", strategy, f"{key}={right}").algorithm, key.rpartition(".")[2]) == right
     assert dict(found(tmp_path, "", f"{key}={wrong}")) == {f"{key}.{name}": code for name, code in codes.items()}
+
+
+def test_the_words_are_those_of_transformers():
+    assert {*get_args(TrackerName)} == {*INTEGRATION_TO_CALLBACK}
+
+
+@pytest.mark.parametrize("mode", [None, "cloud"])
+def test_a_tracker_keeps_from_the_network_unless_it_is_told_otherwise(
+    mode: str | None, tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    names = ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_EXPERIMENT_NAME", "SWANLAB_MODE", "SWANLAB_PROJECT")
+    for variable in (*names, "WANDB_MODE", "WANDB_RUN_GROUP", "TOKENIZERS_PARALLELISM"):
+        monkeypatch.setenv(variable, "")  # so that what the run sets is taken back
+        monkeypatch.delenv(variable)
+    if mode is not None:
+        monkeypatch.setenv("SWANLAB_MODE", mode)
+    prepare_logging(load(tmp_path, "logging: {report_to: [mlflow, swanlab]}\n"))
+    assert [os.environ[name] for name in names] == ["true", "evenkeel", mode or "offline", "evenkeel"]

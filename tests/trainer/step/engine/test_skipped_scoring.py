@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from trl import GRPOTrainer
 
 from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
+from tests.trainer.step.test_contract import ForwardPasses
 from tests.trainer.training import PROMPTS, max_difference, moved, ours
 
 ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
@@ -85,19 +85,11 @@ def test_a_token_without_a_number_counts_as_in_trl():
 
 def test_the_extra_pass_is_gone_and_the_metrics_stay(served: Served, engine, tmp_path: Path, monkeypatch: Any):
     """A whole training on planned micro-batches, several to a step: the same weights; only the reference is asked."""
-    scored: list[bool] = []
-    own = GRPOTrainer._get_per_token_logps_and_entropies
-
-    def counted(self: Any, *positional: Any, **keywords: Any) -> Any:
-        scored.append(torch.is_grad_enabled())
-        return own(self, *positional, **keywords)
-
-    monkeypatch.setattr(GRPOTrainer, "_get_per_token_logps_and_entropies", counted)
     trained, without_gradient = {}, {}
     for skips in (False, True):
         engine.start()
         engine.raw_logprobs = True
-        scored.clear()
+        counted = ForwardPasses(monkeypatch)
         trained[skips] = ours(
             served.model,
             tmp_path,
@@ -111,8 +103,8 @@ def test_the_extra_pass_is_gone_and_the_metrics_stay(served: Served, engine, tmp
             max_steps=2,
             **served.settings,
         )
-        assert scored.count(True) == 4
-        without_gradient[skips] = scored.count(False)
+        assert counted.trained == 4
+        without_gradient[skips] = counted.scored
     assert without_gradient[False] == 2 * without_gradient[True] > 0
     assert moved(trained[True], served.model) > 1e-2
     assert max_difference(trained[False], trained[True]) < 1e-5
