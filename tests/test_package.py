@@ -54,6 +54,14 @@ def test_the_command_finds_a_users_own_parts(folder: Path):
     assert json.loads(ran(folder, *own, python=str(Path(sys.executable).with_name("evenkeel"))))["ok"]
 
 
+@pytest.mark.parametrize("words", ["--help", "verifiers --help"])
+def test_a_command_whose_reader_leaves_ends_quietly(folder: Path, words: str):
+    command = ["env", "PYTHONUNBUFFERED=", sys.executable, "-m", "evenkeel", *words.split()]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == (b"", 141)
+
+
 def test_a_shipped_file_is_copied_with_its_base(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(folder)
     assert configs.main(["copy", "countdown/lopti", "mine.yaml"]) == 0

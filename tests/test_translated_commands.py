@@ -7,14 +7,16 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from accelerate.commands.launch import launch_command_parser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command.terminal import fitted
 from evenkeel.trainer.command.train import _written
-from evenkeel.trainer.command.translation import translated
+from evenkeel.trainer.command.translation import _declared, _of_launcher, translated
 from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.config.wording import SECTIONS, fields_of
 from evenkeel.trainer.run.launcher import parsed
 
 TYPED = """
@@ -70,6 +72,13 @@ def test_every_line_is_parsed_or_refused_in_one_and_each_word_counts(command: st
     for place, word in enumerate(words):
         fewer = [command, *words[:place], *words[place + 1 :]]
         assert word in ("--config", "--reward", "true") or meant(fewer) != line, word
+
+
+def test_names_read_in_sources_are_those_of_the_libraries():
+    actions = launch_command_parser()._actions
+    taken = {name.lstrip("-").replace("-", "_"): each.nargs != 0 for each in actions for name in each.option_strings}
+    assert _of_launcher() == taken
+    assert {name for section in SECTIONS for name in fields_of(section)} <= _declared()
 
 
 def test_a_run_without_a_file_writes_the_one_that_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -19,9 +19,10 @@ from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.manifest import data_fingerprint
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from evenkeel.trainer.run.record.run_record import RunRecord
+from evenkeel.trainer.run.record.wandb_file import row_of
 from tests.paths import ROOT
 from tests.scripts.test_resume import assert_same_state, untimed
-from tests.scripts.test_train import metrics, write_run
+from tests.scripts.test_train import metrics, wandb_parts, write_run
 
 FADING = "tests.scripts.strategies:FadingGRPO"
 
@@ -53,9 +54,8 @@ def branched(parent: Path, to: Path, *changes: str, step: int = 2) -> Path:
 
 def settings_of(run: Path, step: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The first group of the optimizer, and the schedule, as a checkpoint holds them."""
-    optimizer, scheduler = (
-        torch.load(run / f"checkpoint-{step}" / name, weights_only=True) for name in ("optimizer.pt", "scheduler.pt")
-    )
+    paths = (run / f"checkpoint-{step}" / name for name in ("optimizer.pt", "scheduler.pt"))
+    optimizer, scheduler = (torch.load(path, weights_only=True) for path in paths)
     return optimizer["param_groups"][0], scheduler
 
 
@@ -107,7 +107,7 @@ def test_a_branch_of_two_passes_goes_on_with_the_same_prompts(parent: Path, tmp_
 @pytest.mark.slow
 def test_a_branch_goes_on_after_a_stop_without_its_parent(parent: Path, tmp_path: Path):
     whole = branched(parent, tmp_path / "whole", "trl.learning_rate=3e-2", "trl.save_steps=1")
-    cut = branched(parent, tmp_path / "cut", "trl.learning_rate=3e-2", "trl.save_steps=1")
+    cut = branched(parent, tmp_path / "cut", "trl.learning_rate=3e-2", "trl.save_steps=1", "logging.report_to=[wandb]")
     for path in (cut / "checkpoint-4", cut / "summary.json"):
         path.rename(tmp_path / path.name)
     aside = parent.rename(tmp_path / "away")
@@ -115,6 +115,11 @@ def test_a_branch_goes_on_after_a_stop_without_its_parent(parent: Path, tmp_path
     assert train([config, "--resume", str(cut)]) == 0
     aside.rename(parent)
     assert_same_state(cut / "checkpoint-4", whole / "checkpoint-4")
+    sent = [record for part in wandb_parts(cut) for record in part]
+    assert {record.run.run_id for record in sent} == {"", (cut / "wandb_run_id.txt").read_text().strip()}
+    assert [row["train/global_step"] for row in map(row_of, sent) if "train/reward" in row] == [3, 4]
+    begun = {item.value_json for record in sent for item in record.config.update if item.key == "branch_of"}
+    assert [*begun] == [f'"{parent}/checkpoint-2"']
 
 
 KILLED_BEFORE_ITS_FIRST_RECORD = """

@@ -56,10 +56,8 @@ def plain_answers(folder: Path, prompts: list[str]) -> dict[str, str]:
     model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     answers = {}
     for prompt in prompts:
-        conversation = [{"role": "user", "content": prompt}]
-        batch = tokenizer.apply_chat_template(
-            conversation, add_generation_prompt=True, return_dict=True, return_tensors="pt"
-        )
+        conversation, options = [{"role": "user", "content": prompt}], {"return_dict": True, "return_tensors": "pt"}
+        batch = tokenizer.apply_chat_template(conversation, add_generation_prompt=True, **options)
         tokens = model.generate(**batch, do_sample=False)[0, batch["input_ids"].shape[1] :]
         answers[prompt] = tokenizer.decode(tokens, skip_special_tokens=True)
     return answers

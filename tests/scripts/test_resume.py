@@ -33,9 +33,8 @@ def at_wandb(run: Path) -> list[tuple[int, str, Any]]:
     """Step, name and value of all that W&B's files hold, of all parts of a run, but for times and the table's files."""
     rows = [row for part in wandb_parts(run) for row in map(row_of, part) if row]
     found = [(row["train/global_step"], name, value) for row in rows for name, value in row.items()]
-    return sorted(
-        each for each in found if not re.search(f"^_|^rollouts/|^prof|epoch|global_|{CLOCK.pattern}", each[1])
-    )
+    left_out = f"^_|^rollouts/|^prof|epoch|global_|{CLOCK.pattern}"
+    return sorted(each for each in found if not re.search(left_out, each[1]))
 
 
 def assert_same_state(one: Path, two: Path) -> None:

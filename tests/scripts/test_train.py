@@ -97,9 +97,8 @@ def wandb_table(folder: Path) -> list[dict[str, Any]]:
 def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path, tiny_model: Path, tmp_path: Path):
     said = {"WANDB_NAME": "named", "WANDB_RUN_GROUP": "group", "WANDB_TAGS": "a,b", "WANDB_PROJECT": "project"}
     said |= {"WANDB_DIR": str(tmp_path), "WANDB_MODE": "", "WANDB_DATA_DIR": "", "WANDB_RUN_ID": ""}
-    result = launch(
-        "-m", "evenkeel", "train", str(run_file), "logging.report_to=[wandb, tensorboard]", "seed=3", **said
-    )
+    settings = "logging.report_to=[wandb, tensorboard]", "seed=3"
+    result = launch("-m", "evenkeel", "train", str(run_file), *settings, **said)
     assert result.returncode == 0, result.stderr[-3000:]
     run = tmp_path / "run"
     summary = json.loads((run / "summary.json").read_text())
@@ -153,10 +152,8 @@ def assert_wandb_has(run: Path, folder: Path, summary: dict[str, Any]) -> None:
     accuracy = [last[f"held_out/accuracy_{name}"] for name in ("before", "after", "gain", "best")]
     assert accuracy == [before, after, after - before, max(before, after)]
     sent = [each for record in part if record.artifact.type == "report" for each in record.artifact.manifest.contents]
-    assert [each.path for each in sent if folder in Path(each.local_path).parents] == [
-        "report.html",
-        "reward_curve.png",
-    ]
+    paths = [each.path for each in sent if folder in Path(each.local_path).parents]
+    assert paths == ["report.html", "reward_curve.png"]
 
 
 def test_a_run_repeated_from_its_directory_gives_the_same_numbers(run_file: Path, tmp_path: Path, capsys):

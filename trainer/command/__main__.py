@@ -23,7 +23,21 @@ from evenkeel.trainer.command.terminal import fit_terminal
 def main(argv: Sequence[str] | None = None) -> int:
     """The command's exit status; 2 where there is no such command."""
     fit_terminal()
-    given = list(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            return _answered(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        try:
+            print(flush=True)
+        except BrokenPipeError:  # nobody reads on, as in `evenkeel configs list | head -3`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141  # as the shell says of a program that SIGPIPE ended
+        raise
+
+
+def _answered(given: list[str]) -> int:
     if not given or given[0] in ("-h", "--help"):
         width = max(map(len, COMMANDS)) + 2
         listed = "\n".join(f"  {name:<{width}}{what}" for name, what in COMMANDS.items())
@@ -55,16 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:  # this TRL, or these words
         print(refusal, file=sys.stderr)
         return 2
-    try:
-        status: int = command.main(rest)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        try:
-            print(flush=True)
-        except BrokenPipeError:  # nobody reads on, as in `evenkeel configs list | head -3`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 141  # as the shell says of a program that SIGPIPE ended
-        raise
+    status: int = command.main(rest)
     return status
 
 

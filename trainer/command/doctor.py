@@ -18,7 +18,7 @@ import json
 from collections.abc import Sequence
 from typing import get_args
 
-from evenkeel.errors import Severity
+from evenkeel.errors import Severity, counted
 from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.lab.doctor.readers import Record, read
 from evenkeel.trainer.lab.doctor.rules import Examination
@@ -53,9 +53,7 @@ def text_report(record: Record, examination: Examination) -> str:
         lines += [f"    {found.text}", f"    {found.advice}"]
     if examination.not_logged:
         lines += ["", f"Not logged: {', '.join(examination.not_logged)}."]
-    counts = [sum(found.severity == severity for found in findings) for severity in severities]
-    counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, severities, strict=True))
-    return "\n".join([*lines, "", f"{counted}."])
+    return "\n".join([*lines, "", f"{counted([found.severity for found in findings])}."])
 
 
 def json_report(record: Record, examination: Examination) -> str:

@@ -8,20 +8,23 @@ No word is left out: each stands in the translation by itself, or as the key or 
 """
 
 import argparse
+import ast
 import json
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from evenkeel.errors import Refusal, suggest
 from evenkeel.trainer.command import SETTING
 from evenkeel.trainer.run.config.keys import FOREIGN, IN_ANOTHER_SECTION
 from evenkeel.trainer.run.config.shipped import named_path
-from evenkeel.trainer.run.config.wording import fields_of, key_of
-from evenkeel.trainer.run.config.yaml_document import read_value
+from evenkeel.trainer.run.config.wording import SECTIONS, fields_of, key_of
+from evenkeel.trainer.run.config.yaml_document import scalar
 
 _FLAG = re.compile(r"--?[A-Za-z]")
 _OPTIONS = {"num_processes": "--processes", "resume_from_checkpoint": "--resume"}
@@ -33,6 +36,11 @@ greater_is_better reward_weights model_init_kwargs log_completions num_completio
 log_completions_hub_repo load_in_4bit ppo_mini_batch_size batch_size
 """
 """Names whose key here takes other values."""
+_DECLARED_IN = {
+    ("trl",): (("transformers", "training_args.py"), ("trl", "trainer/*_config.py")),
+    ("model", "lora"): (("peft", "config.py"), ("peft", "tuners/lora/config.py")),
+}
+"""Section → packages and their files that declare its keys."""
 _SWITCH = {"true": "true", "yes": "true", "1": "true", "false": "false", "no": "false", "0": "false"}
 
 
@@ -55,7 +63,7 @@ def translated(command: str, words: Sequence[str], parser: Callable[[], argparse
         name, given = flag.lstrip("-").replace("-", "_"), [value] if equals else None
         option = _OPTIONS.get(name, flag)
         if command == "launch" and _is_launchers(word, name, bool(runs)):
-            launcher += [word, *(_taken(left) if not equals and _of_launcher()[name] != 0 else [])]
+            launcher += [word, *(_taken(left, flag) if not equals and _of_launcher()[name] else [])]
             if not runs and name in ("m", "module", "no_python"):
                 return [*words]
         elif command == "launch" and not runs and Path(word).is_file() and not word.endswith((".yaml", ".yml")):
@@ -79,7 +87,7 @@ def translated(command: str, words: Sequence[str], parser: Callable[[], argparse
 def _setting(flag: str, name: str, given: list[str] | None, left: deque[str]) -> tuple[str, str]:
     """The key that a flag means, and its value as YAML; the value's words are taken from ``left``."""
     if (key := _key(name)) is None:
-        known = [f"--{each}" for each in (*_KEYS, *_of_launcher(), *fields_of(("trl",)), *fields_of(()))]
+        known = [f"--{each}" for each in (*_KEYS, *_of_launcher(), *_declared())]
         raise Refusal(f"There is no option {flag}. {suggest(flag, known, 'Write a setting as key=value.')}")
     if not key or "=" in key or name in _OTHER_VALUES.split():
         instead = f"Write {key if '=' in key else f'{key}=…'}." if key else "Leave it out."
@@ -113,15 +121,14 @@ def _taken(left: deque[str], flag: str = "", *, is_list: bool = False) -> list[s
 
 
 def _key(name: str) -> str | None:
-    return name if "." in name else _KEYS[name] if name in _KEYS else key_of(name)
+    if "." in name or name in _KEYS:
+        return _KEYS.get(name, name)
+    return key_of(name) if name in _declared() else None
 
 
 def _yaml(text: str) -> str:
     """``text`` as a YAML value: in quotes where YAML would read it as something else, or as less."""
-    try:
-        value = read_value(text, "value").plain()
-    except Refusal:
-        value = None
+    value = scalar(text)
     is_word = value == text and re.fullmatch(r"[\w./@-]+", text)
     is_kept = is_word or isinstance(value, bool | int | float) or text.startswith(("[", "{")) or text == "null"
     return text if is_kept else json.dumps(text, ensure_ascii=False)
@@ -139,10 +146,31 @@ def _is_launchers(word: str, name: str, has_run: bool) -> bool:
     return bool(_FLAG.match(word)) and name in _of_launcher() and not is_ours
 
 
-@cache
-def _of_launcher() -> dict[str, int | str | None]:
-    """Options of accelerate launch, without dashes, and how many words each takes; ``None`` is one."""
-    from accelerate.commands.launch import launch_command_parser
+# An option that there is not is refused before torch is imported: names are read in the sources of what declares them.
 
-    actions = launch_command_parser()._actions
-    return {name.lstrip("-").replace("-", "_"): each.nargs for each in actions for name in each.option_strings}
+
+def _sources(package: str, pattern: str) -> list[str]:
+    found = find_spec(package)
+    folder = Path((found and found.origin) or "").parent
+    return [file.read_text(encoding="utf-8") for file in folder.glob(pattern)]
+
+
+@cache
+def _declared() -> set[str]:
+    """The names of all keys of a run file, and of some arguments that are none."""
+    ours = (name for section in SECTIONS if section not in _DECLARED_IN for name in fields_of(section))
+    texts = (text for files in _DECLARED_IN.values() for each in files for text in _sources(*each))
+    return {*ours, *(name for text in texts for name in re.findall(r"^    (\w+): ", text, flags=re.MULTILINE))}
+
+
+@cache
+def _of_launcher() -> dict[str, bool]:
+    """Options of accelerate launch, without dashes, and whether each takes a word."""
+    options: dict[str, bool] = {}
+    for node in ast.walk(ast.parse("".join(_sources("accelerate", "commands/launch.py")))):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
+            names: list[Any] = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            actions = [ast.unparse(each.value) for each in node.keywords if each.arg == "action"]
+            takes_word = not actions or "append" in actions[0]
+            options |= {name.lstrip("-").replace("-", "_"): takes_word for name in names if name.startswith("-")}
+    return options

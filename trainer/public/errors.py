@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Severity = Literal["error", "warning", "note"]
 """``error``: a run would fail, or train something other than its file says. ``warning``: it would run, but probably not
@@ -131,6 +131,12 @@ class Refusal(ValueError):  # noqa: N818 the base of many errors
         self.problems = tuple(problems)
         lines = [str(problem) for problem in self.problems]
         self.args = (lines[0] if len(lines) == 1 else "\n- ".join([f"{len(lines)} problems:", *lines]),)
+
+
+def counted(severities: Sequence[Severity]) -> str:
+    """How often each severity is among these: ``1 error, 2 warnings, 0 notes``."""
+    counts = {kind: severities.count(kind) for kind in get_args(Severity)}
+    return ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items())
 
 
 def closest(name: str, names: Iterable[str], n: int = 1) -> list[str]:

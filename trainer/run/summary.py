@@ -52,15 +52,41 @@ def draw_reward_curve(run: Path, accuracy: str) -> None:
 
 def report(trainer: Any, config: RunConfig, run: Path) -> dict[str, Any]:
     """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal; the summary."""
-    record = RunRecord(run)
+    record, state = RunRecord(run), trainer.state
     parts, seconds = len(record.parts), record.seconds
-    before, after = (record.metric_at(step, f"eval_{ACCURACY}") for step in (0, trainer.state.global_step))
+    before, after = (record.metric_at(step, f"eval_{ACCURACY}") for step in (0, state.global_step))
     count = sum(len(rows) for rows in (trainer.eval_dataset or {}).values())
+    rewards = [entry["reward"] for entry in state.log_history if entry.get("reward") is not None]
+
+    def median(metric: str) -> float | None:
+        values = [entry[metric] for entry in state.log_history if entry.get(metric)]
+        return statistics.median(values) if values else None
+
     draw_reward_curve(run, ACCURACY)
-    summary = _summary(trainer, config, before, after, count, seconds) | {"parts": parts}
+    summary = {
+        "name": config.name,
+        "seed": config.run_seed,
+        **trainer.strategies.names,
+        "held_out_rows": count,
+        "accuracy_before": before,
+        "accuracy_after": after,
+        "accuracy_gain": None if before is None or after is None else after - before,
+        "best_metric": state.best_metric,
+        "best_checkpoint": state.best_model_checkpoint,
+        "reward_first": rewards[0] if rewards else None,
+        "reward_last": rewards[-1] if rewards else None,
+        "optimizer_steps": state.global_step,
+        "tokens_seen": state.num_input_tokens_seen,
+        "tokens_generated_per_second_per_device": median("perf/generated_tokens_per_second"),
+        "tokens_trained_per_second_per_device": median("perf/trained_tokens_per_second"),
+        "mfu_percent": median("perf/mfu"),
+        "wall_seconds": seconds,
+        "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "parts": parts,
+    }
     write_summary(run, summary)
     took = f" in {seconds:.0f} s" + (f", {parts} parts together" if parts > 1 else "")
-    print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps{took}")
+    print(f"\n{config.name}, seed {config.run_seed}: {state.global_step} optimizer steps{took}")
     for label, value in (("before", before), ("after", after)):
         if value is not None:
             print(f"  held-out accuracy {label:<6}  {value:.3f}   ({count} rows)")
@@ -70,36 +96,6 @@ def report(trainer: Any, config: RunConfig, run: Path) -> dict[str, Any]:
     for command in (f"rollouts {where}", f"export {where} --to {to}", f"report {where}"):
         print(f"  evenkeel {command}", flush=True)
     return summary
-
-
-def _summary(
-    trainer: Any, config: RunConfig, before: float | None, after: float | None, count: int, seconds: float
-) -> dict[str, Any]:
-    def median(metric: str) -> float | None:
-        values = [entry[metric] for entry in trainer.state.log_history if entry.get(metric)]
-        return statistics.median(values) if values else None
-
-    rewards = [entry["reward"] for entry in trainer.state.log_history if entry.get("reward") is not None]
-    return {
-        "name": config.name,
-        "seed": config.run_seed,
-        **trainer.strategies.names,
-        "held_out_rows": count,
-        "accuracy_before": before,
-        "accuracy_after": after,
-        "accuracy_gain": None if before is None or after is None else after - before,
-        "best_metric": trainer.state.best_metric,
-        "best_checkpoint": trainer.state.best_model_checkpoint,
-        "reward_first": rewards[0] if rewards else None,
-        "reward_last": rewards[-1] if rewards else None,
-        "optimizer_steps": trainer.state.global_step,
-        "tokens_seen": trainer.state.num_input_tokens_seen,
-        "tokens_generated_per_second_per_device": median("perf/generated_tokens_per_second"),
-        "tokens_trained_per_second_per_device": median("perf/trained_tokens_per_second"),
-        "mfu_percent": median("perf/mfu"),
-        "wall_seconds": seconds,
-        "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-    }
 
 
 def _shown(value: Any) -> str:

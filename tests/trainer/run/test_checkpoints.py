@@ -43,9 +43,8 @@ def test_a_whole_checkpoint_has_no_fault_and_lists_every_file(tmp_path: Path):
     assert fault_of(checkpoint) == ""
     record = json.loads((checkpoint / "manifest.json").read_text())
     assert (record["step"], record["world_size"]) == (4, 2)
-    assert set(record["files"]) == {path.relative_to(checkpoint).as_posix() for path in checkpoint.rglob("*.*")} - {
-        "manifest.json"
-    }
+    there = {path.relative_to(checkpoint).as_posix() for path in checkpoint.rglob("*.*")}
+    assert set(record["files"]) == there - {"manifest.json"}
     assert record["files"]["sharded/part.bin"] == {"bytes": 0, "sha256": EMPTY_SHA256}
 
 

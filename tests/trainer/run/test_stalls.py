@@ -1,4 +1,4 @@
-"""A run without progress writes where it is, also where a thread holds the interpreter."""
+"""A run says where it is, also where nothing moves and a thread holds the interpreter."""
 
 import re
 import time
@@ -7,8 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from transformers import TrainerState
 
+from evenkeel.trainer.run.callbacks.progress import Progress
 from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
+from evenkeel.trainer.run.heartbeat import HEARTBEAT
 
 
 def verifier_without_end() -> None:
@@ -31,3 +34,9 @@ def test_the_stacks_are_written_where_nothing_moves(tmp_path: Path, moves: bool)
         assert not (tmp_path / "stalls").exists()
     else:
         assert "in verifier_without_end" in (tmp_path / "stalls" / "rank-0.txt").read_text()
+
+
+def test_steps_are_counted_from_1():
+    nothing: Any = None
+    Progress("accuracy", lambda: "generate").on_step_begin(nothing, TrainerState(max_steps=4), nothing)
+    assert HEARTBEAT.stage() == "step 1/4: generates completions"

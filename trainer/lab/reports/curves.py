@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -50,15 +51,11 @@ def mean_curve(series: Sequence[dict[float, float]], *, band: bool) -> Curve | N
 
 def held_out_curves(runs: RecordedRuns, dataset: str, *, band: bool) -> dict[str, Curve]:
     """Variant → held-out accuracy, with the band cut at 0 and 1."""
-    found = {
-        name: mean_curve([run.held_out()[dataset] for run in by_seed.values()], band=band)
-        for name, by_seed in runs.by_variant.items()
-    }
-    return {
-        name: Curve(curve.points, curve.mean, curve.low.clip(0, 1), curve.high.clip(0, 1))
-        for name, curve in found.items()
-        if curve is not None
-    }
+    found = {}
+    for name, by_seed in runs.by_variant.items():
+        if curve := mean_curve([run.held_out()[dataset] for run in by_seed.values()], band=band):
+            found[name] = replace(curve, low=curve.low.clip(0, 1), high=curve.high.clip(0, 1))
+    return found
 
 
 def diagnostic_curves(runs: RecordedRuns) -> dict[str, dict[str, Curve]]:
@@ -69,11 +66,12 @@ def diagnostic_curves(runs: RecordedRuns) -> dict[str, dict[str, Curve]]:
 
 def training_curves(runs: RecordedRuns, key: str, *, band: bool = False) -> dict[str, Curve]:
     """Variant → a metric of the training, over the seeds that logged it; variants that did not are left out."""
-    found = {
-        name: mean_curve([series for run in by_seed.values() if (series := by_rollout(run.series(key)))], band=band)
-        for name, by_seed in runs.by_variant.items()
-    }
-    return {name: curve for name, curve in found.items() if curve is not None}
+    found = {}
+    for name, by_seed in runs.by_variant.items():
+        series = [by_rollout(run.series(key)) for run in by_seed.values()]
+        if curve := mean_curve([each for each in series if each], band=band):
+            found[name] = curve
+    return found
 
 
 def by_rollout(series: dict[float, float]) -> dict[float, float]:

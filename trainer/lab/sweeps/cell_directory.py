@@ -45,15 +45,10 @@ class CellDirectory:
         """Replace ``cell.json``."""
         write_json(self.path / "cell.json", definition)
 
-    def update_last_attempt(self, entry: Mapping[str, Any]) -> None:
-        """Replace what ``cell.json`` says of the newest attempt."""
+    def replace_last_attempt(self, *entries: Mapping[str, Any]) -> None:
+        """Replace what ``cell.json`` says of the newest attempt; by nothing where the queue refused it."""
         known = self.definition()
-        self.write_definition({**known, "attempts": [*known["attempts"][:-1], entry]})
-
-    def forget_last_attempt(self) -> None:
-        """Take the newest attempt out of ``cell.json``: the queue refused it."""
-        known = self.definition()
-        self.write_definition({**known, "attempts": known["attempts"][:-1]})
+        self.write_definition({**known, "attempts": [*known["attempts"][:-1], *entries]})
 
     def attempt(self, number: int) -> dict[str, Any]:
         """``attempt-<number>.json``; empty where that attempt did not start."""

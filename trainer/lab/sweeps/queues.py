@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
 
@@ -27,39 +27,10 @@ class SchedulerError(Refusal):
     """The queue failed, perhaps for a while: a limit is reached, or its controller is busy."""
 
 
-class Queue(Protocol):
-    """Where attempts run; ``entry`` is what `start` returned.
-
-    `start`, `stop` and `kill` raise `SchedulerError`.
-    """
-
-    capacity: int
-
-    def start(self, label: str, attempt: Attempt) -> dict[str, Any]:
-        """Submit an attempt; returns the entry by which it is found again."""
-
-    def adopt(self, entry: dict[str, Any]) -> None:
-        """Take over an attempt that an earlier sweep process started."""
-        return
-
-    def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
-        """Whether the attempt no longer runs or waits."""
-
-    def release(self, entry: dict[str, Any]) -> None:
-        """Free what an attempt that is over was given, such as GPUs."""
-        return
-
-    def stop(self, entry: dict[str, Any], directory: CellDirectory) -> None:
-        """Ask an attempt to save a checkpoint and end."""
-
-    def kill(self, entry: dict[str, Any], directory: CellDirectory) -> None:
-        """End an attempt at once."""
-
-
-class LocalQueue(Queue):
+class LocalQueue:
     """Attempts as processes of this machine; each gets the GPUs of a free slot through CUDA_VISIBLE_DEVICES.
 
-    With ``forks`` they are forked where that is safe.
+    With ``forks`` they are forked where that is safe. `start`, `stop` and `kill` raise `SchedulerError`.
     """
 
     def __init__(self, folder: Path, slots: Sequence[Sequence[str]], forks: Forks | None = None) -> None:
@@ -69,6 +40,7 @@ class LocalQueue(Queue):
         self.jobs: dict[str, Any] = {}  # None of a fork
 
     def start(self, label: str, attempt: Attempt) -> dict[str, Any]:
+        """Submit an attempt; returns the ``entry`` by which it is found again."""
         from submitit import LocalExecutor
 
         gpus = self.free.pop(0)
@@ -88,34 +60,39 @@ class LocalQueue(Queue):
         return {"job_id": job.job_id, "label": label, "gpus": gpus}
 
     def adopt(self, entry: dict[str, Any]) -> None:
+        """Take over an attempt that an earlier sweep process started."""
         if entry.get("gpus") in self.free:
             self.free.remove(entry["gpus"])
         else:  # killed before it was recorded, or other slots than then
             entry["gpus"] = self.free.pop() if self.free else None
 
     def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
+        """Whether the attempt no longer runs or waits."""
         job = self.jobs.get(entry["label"])
         waits = _is_attempt(int(entry["job_id"])) if job is None and "job_id" in entry else job and not job.done()
         return not waits and not directory.is_running()
 
     def release(self, entry: dict[str, Any]) -> None:
+        """Free what an attempt that is over was given."""
         if entry["gpus"] is not None:
             self.free.append(entry["gpus"])
 
     def stop(self, entry: dict[str, Any], directory: CellDirectory) -> None:
+        """Ask an attempt to save a checkpoint and end."""
         process = directory.runner() or (int(entry["job_id"]) if entry["label"] in self.jobs else None)
         if process is not None:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
 
     def kill(self, entry: dict[str, Any], directory: CellDirectory) -> None:
+        """End an attempt at once."""
         record = directory.attempt(entry["number"])
         if directory.is_running() and "process_group" in record:
             signal_group(record["process_group"], signal.SIGKILL)
 
 
-class SlurmQueue(Queue):
-    """Attempts as SLURM jobs, found again by their name; ``squeue`` says which of them are left."""
+class SlurmQueue:
+    """The same as SLURM jobs, found again by their name; ``squeue`` says which of them are left."""
 
     def __init__(self, folder: Path, execution: SlurmExecution) -> None:
         self.folder = folder
@@ -136,6 +113,11 @@ class SlurmQueue(Queue):
         self._listed_at = 0.0
         return {"job_id": job.job_id, "label": label}
 
+    def adopt(self, entry: dict[str, Any]) -> None:
+        """Nothing is to be done, nor at `release`: SLURM does it."""
+
+    release = adopt
+
     def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
         if "ended" in directory.attempt(entry["number"]):
             return True
@@ -153,6 +135,9 @@ class SlurmQueue(Queue):
 
     def kill(self, entry: dict[str, Any], directory: CellDirectory) -> None:
         _slurm("scancel", "--me", f"--name={entry['label']}")
+
+
+Queue = LocalQueue | SlurmQueue
 
 
 def slurm_parameters(execution: SlurmExecution, label: str) -> dict[str, Any]:

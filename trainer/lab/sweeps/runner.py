@@ -107,13 +107,13 @@ class SweepRunner:
         try:
             entry.attempt.update(self.queue.start(entry.attempt["label"], attempt))
         except SchedulerError as refusal:
-            entry.directory.forget_last_attempt()
+            entry.directory.replace_last_attempt()
             if not others_run:
                 raise
             self._refused_at = time.monotonic()
             self.say(f"{entry.name}: not started ({refusal}); trying every {RETRY_SECONDS:g} s")
             return False
-        entry.directory.update_last_attempt(entry.attempt)
+        entry.directory.replace_last_attempt(entry.attempt)
         resumed = entry.attempt["resumed_from"]
         self.say(f"{entry.name}: started" + (f" from {resumed}" if resumed else ""))
         return True

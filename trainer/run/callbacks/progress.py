@@ -51,9 +51,11 @@ class Progress(TrainerCallback):
             self.bar = tqdm(total=state.max_steps, initial=state.global_step, dynamic_ncols=True, unit="step")
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        step = state.global_step + 1  # the one that begins
+
         def under_way() -> str:
             doing = _DOING.get(self.phase() or "", "evaluates, saves or loads rows")
-            return f"step {state.global_step}/{state.max_steps}: {doing}"
+            return f"step {step}/{state.max_steps}: {doing}"
 
         HEARTBEAT.enter(under_way)
 

@@ -4,9 +4,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from evenkeel.errors import Problem
+from evenkeel.errors import Problem, counted
 from evenkeel.trainer.run.check.check import Checked
-from evenkeel.trainer.run.check.context import SEVERITIES
 from evenkeel.trainer.run.check.machine import in_gib
 from evenkeel.trainer.run.check.plan import plan_lines
 
@@ -21,9 +20,7 @@ def text_report(checked: Checked, path: str) -> str:
         terms = ", ".join(f"{term.name} {in_gib(term.bytes)}" for term in largest_first)
         lines.append(f"Memory, an estimate ({way}): {in_gib(estimate.peak)}: {terms}.")
     lines += ["", *(_line(problem) for problem in checked.problems)] if checked.problems else []
-    counts = [sum(problem.severity == kind for problem in checked.problems) for kind in SEVERITIES]
-    counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, SEVERITIES, strict=True))
-    return "\n".join([*lines, "", f"{path}: {counted}."])
+    return "\n".join([*lines, "", f"{path}: {counted([problem.severity for problem in checked.problems])}."])
 
 
 def json_report(checked: Checked, path: str) -> str:

@@ -9,6 +9,7 @@ from evenkeel.errors import Problem, Severity
 from evenkeel.trainer.run.check.context import CheckContext
 from evenkeel.trainer.run.check.model import model_class, without_zero3
 from evenkeel.trainer.run.check.rehearsal import quietly
+from evenkeel.trainer.run.record.manifest import model_folder
 
 _MODEL = ("model", "name_or_path")
 
@@ -30,7 +31,7 @@ def model_problems(context: CheckContext) -> Iterator[Problem]:
     if absent := [each for each in kept if str(each).rpartition(".")[2] not in modules]:
         what = f"names {', '.join(map(str, absent))}; the model's modules are {', '.join(sorted(modules - {''}))}."
         yield Problem(("model", "lora", "modules_to_save"), what, code="no-such-module")
-    folder = _folder(context.config.model.name_or_path, context.config.model.revision)
+    folder = model_folder(context.config.model.name_or_path, context.config.model.revision)
     if folder is None or getattr(context.text_settings, "quantization_config", None) is not None:
         return
     stored = stored_weights(folder)
@@ -39,16 +40,6 @@ def model_problems(context: CheckContext) -> Iterator[Problem]:
             what = f"has {len(names)} weights that {how}, by its config.json (first {names[0]})."
             left_out: Severity = "warning" if "left out" in how else "error"
             yield Problem(_MODEL, what, code="other-weights", severity=left_out)
-
-
-def _folder(name: str, revision: str | None) -> Path | None:
-    """The folder of a model on this machine, or in the hub's cache; ``None`` where there is none."""
-    if Path(name).exists():
-        return Path(name)
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(name, "config.json", revision=revision)
-    return Path(found).parent if isinstance(found, str) else None
 
 
 def stored_weights(folder: Path) -> dict[str, Any]:

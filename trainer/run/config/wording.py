@@ -18,7 +18,7 @@ from evenkeel.trainer.run.config.yaml_document import Node
 Path = tuple[str | int, ...]
 _MOST = 20
 """Most problems that are reported, and most words or keys that one of them lists."""
-_SECTIONS: tuple[Path, ...] = (
+SECTIONS: tuple[Path, ...] = (
     *((), ("trl",), ("model", "lora"), ("data", "train"), ("algorithm",), ("model",), ("evaluation",)),
     *(("logging",), ("speed",), ("stopping",), ("data",)),
 )
@@ -87,7 +87,7 @@ def _unknown_key(path: Path, model: type[BaseModel]) -> tuple[str, str, str]:
 
 def key_of(name: str) -> str | None:
     """The dotted key of a run file whose last part is ``name``, of the section that is asked first; or ``None``."""
-    return next((".".join((*map(str, each), name)) for each in _SECTIONS if name in fields_of(each)), None)
+    return next((".".join((*map(str, each), name)) for each in SECTIONS if name in fields_of(each)), None)
 
 
 def fields_of(section: Path, model: type[BaseModel] = RunConfig) -> dict[str, FieldInfo]:

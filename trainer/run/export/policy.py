@@ -27,11 +27,16 @@ def load_policy(source: Source, base: str | None = None) -> Any:
     from transformers import AutoModelForCausalLM
 
     model = source.config.model
-    if source.is_adapter:
-        return _adapted(source, base or model.name_or_path).eval()
-    return AutoModelForCausalLM.from_pretrained(
-        source.checkpoint, dtype="auto", trust_remote_code=model.trust_remote_code
-    ).eval()
+    if not source.is_adapter:
+        return AutoModelForCausalLM.from_pretrained(
+            source.checkpoint, dtype="auto", trust_remote_code=model.trust_remote_code
+        ).eval()
+    base = base or model.name_or_path
+    files = source.record["model_files"], model_files(base, model.revision)
+    trained_on, now = ({n: v for n, v in each.items() if n.endswith(_WEIGHTS)} for each in files)
+    if trained_on and now and trained_on != now:
+        raise Refusal(f"{base} holds other weights than {source.run.path} was trained on. Name those with --base.")
+    return adapted(source.config, base, source.checkpoint).eval()
 
 
 def merged(policy: Any, dtype: str | None) -> Any:
@@ -41,15 +46,6 @@ def merged(policy: Any, dtype: str | None) -> Any:
     if dtype is not None:
         policy = policy.to(getattr(torch, dtype))
     return policy.merge_and_unload() if hasattr(policy, "merge_and_unload") else policy
-
-
-def _adapted(source: Source, base: str) -> Any:
-    model = source.config.model
-    files = source.record["model_files"], model_files(base, model.revision)
-    trained_on, now = ({n: v for n, v in each.items() if n.endswith(_WEIGHTS)} for each in files)
-    if trained_on and now and trained_on != now:
-        raise Refusal(f"{base} holds other weights than {source.run.path} was trained on. Name those with --base.")
-    return adapted(source.config, base, source.checkpoint)
 
 
 def adapted(config: RunConfig, base: str, adapter: Path | str) -> Any:

@@ -163,17 +163,26 @@ def model_files(name_or_path: str, revision: str | None) -> dict[str, str]:
 
     For a hub id, its commit; empty if that is unknown, as without a copy in the cache.
     """
-    folder = Path(name_or_path)
-    if folder.is_dir():
-        files = (path for path in folder.iterdir() if path.suffix in _MODEL_FILES and path.is_file())
-        return {path.name: content_hash(path) for path in sorted(files) if not path.name.startswith(_OF_A_RUN)}
+    folder = model_folder(name_or_path, revision)
+    if folder is None:
+        return {}
+    if not Path(name_or_path).is_dir():
+        return {"commit": folder.name}
+    files = (path for path in folder.iterdir() if path.suffix in _MODEL_FILES and path.is_file())
+    return {path.name: content_hash(path) for path in sorted(files) if not path.name.startswith(_OF_A_RUN)}
+
+
+def model_folder(name: str, revision: str | None) -> Path | None:
+    """The folder of a model on this machine, or in the hub's cache; ``None`` where there is none."""
+    if Path(name).is_dir():
+        return Path(name)
     from huggingface_hub import try_to_load_from_cache
 
     try:
-        found = try_to_load_from_cache(name_or_path, "config.json", revision=revision)
-    except ValueError:
-        return {}
-    return {"commit": Path(found).parent.name} if isinstance(found, str) else {}
+        found = try_to_load_from_cache(name, "config.json", revision=revision)
+    except ValueError:  # no hub id
+        return None
+    return Path(found).parent if isinstance(found, str) else None
 
 
 def own_code() -> dict[str, str]:

@@ -119,9 +119,8 @@ def test_under_a_limit_cells_wait_for_each_other_and_all_finish(tmp_path: Path, 
 
 def test_a_stop_that_fails_is_said_and_the_cells_are_awaited(tmp_path: Path, commands):
     names, over = tmp_path / "names", tmp_path / "over"
-    (commands / "sbatch").write_text(
-        f"#!/bin/sh\nsed -n 's/^#SBATCH --job-name=//p' $1 >> {names}\necho Submitted batch job $(wc -l < {names})\n"
-    )
+    taken = f"sed -n 's/^#SBATCH --job-name=//p' $1 >> {names}\necho Submitted batch job $(wc -l < {names})\n"
+    (commands / "sbatch").write_text(f"#!/bin/sh\n{taken}")
     (commands / "squeue").write_text(f"#!/bin/sh\n[ -e {over} ] || cat {names}\n")
     said: list[str] = []
 
@@ -142,11 +141,7 @@ def test_a_stop_that_fails_is_said_and_the_cells_are_awaited(tmp_path: Path, com
 
 def test_an_attempt_that_an_earlier_sweep_started_holds_a_slot(tmp_path: Path):
     queue = LocalQueue(tmp_path, [["0", "1"], ["2", "3"]])
-    entries: list[dict[str, Any]] = [
-        {"label": "unrecorded"},
-        {"label": "of other slots", "gpus": ["0"]},
-        {"label": "b"},
-    ]
+    entries = [{"label": "unrecorded"}, {"label": "of other slots", "gpus": ["0"]}, {"label": "b"}]
     for entry in entries:
         queue.adopt(entry)
     assert queue.free == []

@@ -136,11 +136,8 @@ def test_grpo_config_takes_trl_verbatim_and_the_rest_from_its_sections(tmp_path:
         ),
         world_size=1,
     )
-    assert (arguments.learning_rate, arguments.lr_scheduler_kwargs, arguments.save_steps) == (
-        3e-7,
-        {"num_cycles": 2},
-        5,
-    )
+    assert (arguments.learning_rate, arguments.save_steps) == (3e-7, 5)
+    assert arguments.lr_scheduler_kwargs == {"num_cycles": 2}
     assert (arguments.generation_batch_size, arguments.steps_per_generation) == (32, 4)
     assert arguments.gradient_accumulation_steps == 2
     assert (arguments.output_dir, arguments.run_name, arguments.seed) == (str(tmp_path), "run-s7", 7)

@@ -56,9 +56,10 @@ HELP = """
 from contextlib import suppress
 from evenkeel.trainer.command import COMMANDS
 from evenkeel.trainer.command.__main__ import main
-for words in [[name, "--help"] for name in COMMANDS] + [["sweep", "run", "no.yaml"], ["train", "no.yaml"], ["claim"]]:
+wrong = ["sweep run no.yaml", "train no.yaml", "claim", "launch --wrong_option no.yaml", "launch --num_processes"]
+for words in [*wrong, *(f"{name} --help" for name in COMMANDS)]:
     with suppress(SystemExit):
-        main(words)
+        main(words.split())
 from trainer.run import config, data
 import sys
 print({"torch", "transformers", "scipy.stats", "matplotlib"} & {*sys.modules})

@@ -30,9 +30,8 @@ SUMMARY = {
 def checkpoint(run: Path, step: int, file: str = "model.safetensors") -> Path:
     folder = saved(run, step)
     (folder / "model.safetensors").rename(folder / file)
-    (folder / "trainer_state.json").write_text(
-        json.dumps({**STATE, "best_model_checkpoint": f"elsewhere/checkpoint-{step // 2}"})
-    )
+    state = {**STATE, "best_model_checkpoint": f"elsewhere/checkpoint-{step // 2}"}
+    (folder / "trainer_state.json").write_text(json.dumps(state))
     return listed(folder)
 
 
@@ -89,9 +88,8 @@ def test_the_policy_of_an_adapter_answers_with_it(run: Path, tiny_model: Path):
     source, tokens = find_source(run, None), torch.arange(8)[None]
     source.record["model_files"] = {}
     with torch.no_grad():
-        answered, exported = (
-            policy.eval()(tokens).logits for policy in (trained, load_policy(source, str(tiny_model)))
-        )
+        policies = trained, load_policy(source, str(tiny_model))
+        answered, exported = (policy.eval()(tokens).logits for policy in policies)
         with trained.disable_adapter():
             assert not answered.allclose(trained(tokens).logits, atol=1e-2)
     torch.testing.assert_close(exported, answered)
