@@ -36,7 +36,7 @@ When a zygote starts, a dozen attacks are tried inside it; if one succeeds, no p
 """
 
 from evenkeel.rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError, Status
-from evenkeel.rewards.isolation.sandbox.program_process import Session, SessionOverError
+from evenkeel.rewards.isolation.sandbox.processes import Session, SessionOverError
 from evenkeel.rewards.isolation.sandbox.sandbox import Job, Sandbox, shared_sandbox
 
 __all__ = [

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from evenkeel.rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError
-from evenkeel.rewards.isolation.sandbox.program_process import ProgramProcess, Session
-from evenkeel.rewards.isolation.sandbox.zygote_process import ZygoteProcess, started
+from evenkeel.rewards.isolation.sandbox.processes import ProgramProcess, Session, ZygoteProcess, started
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from evenkeel.rewards.isolation.sandbox import Sandbox
+from evenkeel.rewards.isolation.sandbox.processes import started
 from evenkeel.rewards.isolation.sandbox.sandbox import breaches
-from evenkeel.rewards.isolation.sandbox.zygote_process import started
 from tests.paths import ROOT
 
 

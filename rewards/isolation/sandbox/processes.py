@@ -1,24 +1,123 @@
-"""One program in the sandbox, from request to result, and a session that exchanges messages with it."""
+"""The trainer's side: the zygote and the paths that it may read, one program, and a session with one."""
 
 import contextlib
+import importlib.util
 import json
 import os
 import select
+import site
 import socket
 import struct
+import subprocess
+import sys
+import sysconfig
+import tempfile
 import time
 import weakref
 from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
 
-from evenkeel.rewards.isolation.sandbox.limits import Limits, Run, Status
-from evenkeel.rewards.isolation.sandbox.zygote_process import ZygoteProcess
+from evenkeel.rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError, Status
 
 BACKSTOP_SECONDS = 30.0
 """Seconds beyond the longest that a program can take, after which the zygote itself is taken for dead."""
 
 _LENGTH = struct.Struct("<I")
+Closable = BinaryIO | socket.socket
+_SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/dev/urandom")
+_START_SECONDS = 120.0
+_FOLDER = Path(__file__).parent
+_START = """
+import sys
+sys.path.insert(0, {folder!r})
+from zygote.server import main
+sys.path.pop(0)
+main()
+"""
+# BLAS of one thread: a process with threads cannot be forked. Nothing of the trainer's own environment is passed on.
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    # Two heaps, not one of 64 MiB of address space for each thread.
+    "MALLOC_ARENA_MAX": "2",
+    # The same program prints its sets in the same order, whichever zygote it came from.
+    "PYTHONHASHSEED": "0",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+# Without it some interpreters do not start.
+_KEPT = ("LD_LIBRARY_PATH",)
+
+
+@dataclass
+class ZygoteProcess:
+    """A running zygote."""
+
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+
+    def request(self, limits: str, descriptors: list[int]) -> None:
+        """Request a run. Raises ``OSError`` if the zygote is dead."""
+        socket.send_fds(self.control, [limits.encode()], descriptors)
+
+    def close(self) -> None:
+        """End it and, with it, every program it runs."""
+        self.control.close()
+        self.process.kill()
+        self.process.wait()
+
+
+def started(isolation: Isolation, preimported: tuple[str, ...]) -> ZygoteProcess:
+    """A warmed zygote. Raises ``SandboxUnavailableError`` with the zygote's output."""
+    if sys.platform != "linux":
+        raise SandboxUnavailableError(f"programs are confined on Linux, not on {sys.platform}")
+    readable = _readable_paths(preimported)
+    options = {"isolation": isolation, "preimported": preimported, "readable": readable}
+    command = [sys.executable, "-P", "-s", "-B", "-X", "utf8", "-c", _START.format(folder=str(_FOLDER))]
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs, tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [*command, str(theirs.fileno()), json.dumps(options)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=_ENVIRONMENT | {name: os.environ[name] for name in _KEPT if name in os.environ},
+            cwd="/",
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,  # Ctrl-C is the trainer's
+        )
+        theirs.close()
+        zygote = ZygoteProcess(process, control)
+        poll = select.poll()
+        poll.register(control, select.POLLIN)
+        answer = {"failed": f"it was not ready within {_START_SECONDS:.0f} seconds"}
+        if poll.poll(_START_SECONDS * 1000):
+            answer = dict(json.loads(control.recv(1 << 16) or b"{}"))
+        if answer.get("ready"):
+            return zygote
+        zygote.close()
+        log.seek(0)
+        log_tail = log.read().decode(errors="replace").strip().splitlines()[-1:] or ["it wrote nothing"]
+    raise SandboxUnavailableError(
+        f"isolation {isolation!r} is not available here: {answer.get('failed') or log_tail[0]}. "
+        "isolation: none runs programs of the policy with your rights"
+    )
+
+
+def _readable_paths(preimported: Iterable[str]) -> list[str]:
+    """Existing paths that a program may read: Python, its installed packages, the system's libraries.
+
+    The folder of an editable package is added only if ``preimported`` names the package.
+    """
+    paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    paths += [*site.getsitepackages(), f"{sys.prefix}/lib", f"{sys.base_prefix}/lib", *_SYSTEM]
+    for name in preimported:
+        if (spec := importlib.util.find_spec(name)) is not None:
+            paths += spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else [])
+    return sorted({str(Path(path).resolve()) for path in paths if Path(path).exists()})
 
 
 class ProgramProcess:
@@ -27,28 +126,26 @@ class ProgramProcess:
     def __init__(self, zygote: ZygoteProcess, source: str, stdin: bytes, limits: Limits, *, channel: bool) -> None:
         self.limits = limits
         self._status, their_status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._stdout, self._stderr = _memory_file(), _memory_file()
         self.channel: socket.socket | None = None
-        their_channel: socket.socket | None = None
+        kept: list[Closable] = [self._status, self._stdout, self._stderr]
+        lent: list[Closable] = [
+            _memory_file(source.encode("utf-8", "surrogatepass")),
+            _memory_file(stdin),
+            their_status,
+        ]
         if channel:
             self.channel, their_channel = socket.socketpair()
-        self._stdout, self._stderr = os.memfd_create("stdout"), os.memfd_create("stderr")
+            kept.append(self.channel)
+            lent.append(their_channel)
         # Also runs if `close` is never called: a session may be dropped in the middle.
-        self._release = weakref.finalize(self, _released, (self._status, self.channel), (self._stdout, self._stderr))
+        self._release = weakref.finalize(self, _closed, kept)
         self._release.atexit = False
-        files = [_memory_file(source.encode("utf-8", "surrogatepass")), _memory_file(stdin)]
-        descriptors = [*files, self._stdout, self._stderr, their_status.fileno()]
-        try:
-            # A zygote that is gone shows as a status that never comes.
-            with contextlib.suppress(OSError):
-                zygote.request(
-                    json.dumps(asdict(limits)), descriptors + ([their_channel.fileno()] if their_channel else [])
-                )
-        finally:
-            their_status.close()
-            if their_channel:
-                their_channel.close()
-            for file in files:
-                os.close(file)
+        descriptors = [file.fileno() for file in (*lent[:2], self._stdout, self._stderr, *lent[2:])]
+        # A zygote that is gone shows as a status that never comes.
+        with contextlib.suppress(OSError):
+            zygote.request(json.dumps(asdict(limits)), descriptors)
+        _closed(lent)
 
     def result(self) -> Run | None:
         """Wait for its end; ``None`` if the zygote died first. Bounded by ``Limits.longest_seconds``."""
@@ -164,27 +261,19 @@ class Session:
         return b"".join(parts)
 
 
-def _released(sockets: Iterable[socket.socket | None], files: Iterable[int]) -> None:
-    for connection in sockets:
-        if connection is not None:
-            connection.close()
+def _closed(files: Iterable[Closable]) -> None:
     for file in files:
-        os.close(file)
+        file.close()
 
 
-def _memory_file(content: bytes) -> int:
-    """A descriptor that reads ``content`` from its start."""
-    file = os.memfd_create("content")
-    view = memoryview(content)
-    position = 0
-    while position < len(view):
-        position += os.pwrite(file, view[position:], position)
+def _memory_file(content: bytes = b"") -> BinaryIO:
+    """A file in memory that is read from its start."""
+    file = os.fdopen(os.memfd_create("content"), "w+b")
+    file.write(content)
+    file.seek(0)
     return file
 
 
-def _content(file: int, most: int) -> bytes:
-    parts, position = [], 0
-    while position < most and (part := os.pread(file, most - position, position)):
-        parts.append(part)
-        position += len(part)
-    return b"".join(parts)
+def _content(file: BinaryIO, most: int) -> bytes:
+    file.seek(0)
+    return file.read(most)
