@@ -21,6 +21,10 @@ CONTROL = ("reset", "get_reward", "state", "turn_reward")
 """Methods of an environment that the model may not call."""
 OBJECT = ""
 """Key of the user's object among hosts, which are keyed by tool names."""
+Messages = Sequence[Mapping[str, Any]]
+"""One row's conversation."""
+Request = tuple["RowEnvironment", str, Mapping[str, Any]]
+"""A row, the name of a tool or method, and the arguments."""
 
 
 @dataclass
@@ -69,9 +73,7 @@ class RowEnvironment:
 
     @classmethod
     @contextmanager
-    def _side_by_side(
-        cls, environments: Sequence["RowEnvironment"], completions: Sequence[Sequence[Mapping[str, Any]]]
-    ) -> Iterator[None]:
+    def _side_by_side(cls, environments: Sequence["RowEnvironment"], completions: Sequence[Messages]) -> Iterator[None]:
         """Inside, the calls in the newest messages of ``completions`` are made for all rows in parallel."""
         ahead = CallsAhead(environments, completions)
         for environment in environments:
@@ -102,7 +104,7 @@ def asked(rows: Sequence[RowEnvironment], method: str, arguments: Mapping[str, A
     return [found.get(row) for row in rows]
 
 
-def called(calls: Sequence[tuple[RowEnvironment, str, Mapping[str, Any]]]) -> list[Answer]:
+def called(calls: Sequence[Request]) -> list[Answer]:
     """Call one tool for each of several different rows, in parallel. A failed row calls nothing."""
     live = [call for call in calls if call[0].failure is None]
     for row, name, _ in live:
@@ -121,7 +123,7 @@ def called(calls: Sequence[tuple[RowEnvironment, str, Mapping[str, Any]]]) -> li
     return [found.get(row, gone) for row, *_ in calls]
 
 
-def _answers(calls: Sequence[tuple[RowEnvironment, str, Mapping[str, Any]]]) -> list[Answer]:
+def _answers(calls: Sequence[Request]) -> list[Answer]:
     """The answers of all hosts. Hosts with a process work in parallel; those without one work in this thread."""
     of_hosts: dict[Host, list[int]] = {}
     for place, (row, name, _) in enumerate(calls):
@@ -152,7 +154,7 @@ class CallsAhead:
         completions: their messages, to which TRL appends.
     """
 
-    def __init__(self, rows: Sequence[RowEnvironment], completions: Sequence[Sequence[Mapping[str, Any]]]) -> None:
+    def __init__(self, rows: Sequence[RowEnvironment], completions: Sequence[Messages]) -> None:
         self.rows, self.completions = rows, completions
         self._made: dict[RowEnvironment, deque[tuple[str, Mapping[str, Any], Answer]]] = {row: deque() for row in rows}
         self._begun: set[int] = set()
@@ -174,9 +176,7 @@ class CallsAhead:
             for (row, name, arguments), answer in zip(now, called(now), strict=True):
                 self._made[row].append((name, arguments, answer))
 
-    def _wanted(
-        self, row: RowEnvironment, messages: Sequence[Mapping[str, Any]]
-    ) -> list[tuple[str, Mapping[str, Any]]]:
+    def _wanted(self, row: RowEnvironment, messages: Messages) -> list[tuple[str, Mapping[str, Any]]]:
         """The calls in a row's newest message, if it is the policy's and they have not been made yet."""
         newest = messages[-1]
         if newest.get("role") != "assistant" or id(newest) in self._begun:
@@ -245,17 +245,14 @@ def _method(function: Callable[..., Any], *, is_own: bool = True) -> Callable[..
     return method
 
 
-def by_turn(
-    environments: Sequence[RowEnvironment], completions: Sequence[Sequence[Mapping[str, Any]]]
-) -> dict[str, list[Any]]:
+def by_turn(environments: Sequence[RowEnvironment], completions: Sequence[Messages]) -> dict[str, list[Any]]:
     """Columns of a batch, each a list per row with one entry per assistant turn.
 
     ``turn_rewards``: the sum of ``turn_reward()`` over the turn's calls, 0 without calls; ``state_keys``: ``state()``
     before the turn's first call, or at the end if the turn has no calls (the last message). A column exists if an
     environment of the batch has that method.
     """
-    rewards: list[list[float]] = []
-    states: list[list[str | None]] = []
+    columns: dict[str, list[Any]] = {"turn_rewards": [], "state_keys": []}
     live = [environment for environment in environments if environment.failure is None]
     at_end = dict(zip(live, asked(live, "state"), strict=True))
     for environment, messages in zip(environments, completions, strict=True):
@@ -265,12 +262,8 @@ def by_turn(
             if message["role"] == "assistant":
                 names = [call["function"]["name"] for call in message.get("tool_calls") or () if "function" in call]
                 turns.append([left.pop(0) for name in names if left and left[0].name == name])
-        rewards.append([sum(call.reward or 0.0 for call in turn) for turn in turns])
-        states.append([turn[0].state if turn else at_end.get(environment) for turn in turns])
+        columns["turn_rewards"].append([sum(call.reward or 0.0 for call in turn) for turn in turns])
+        columns["state_keys"].append([turn[0].state if turn else at_end.get(environment) for turn in turns])
+    of_methods = {"turn_rewards": "turn_reward", "state_keys": "state"}
     methods = frozenset[str]().union(*(environment._control for environment in environments))
-    columns: dict[str, list[Any]] = {}
-    if "turn_reward" in methods:
-        columns["turn_rewards"] = rewards
-    if "state" in methods:
-        columns["state_keys"] = states
-    return columns
+    return {column: values for column, values in columns.items() if of_methods[column] in methods}

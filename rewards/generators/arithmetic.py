@@ -4,25 +4,20 @@ import random
 from collections.abc import Hashable
 from dataclasses import dataclass
 from operator import add, mul, sub
+from typing import NamedTuple
 
 from evenkeel.rewards.generators.distinct import distinct
 
 OPERATIONS = {"+": add, "-": sub, "*": mul}
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One operation on two numbers, and its result."""
 
     left: int
     operation: str
     right: int
-
-    @property
-    def value(self) -> int:
-        """``left operation right``."""
-        result: int = OPERATIONS[self.operation](self.left, self.right)
-        return result
+    value: int
 
 
 @dataclass(frozen=True)
@@ -64,8 +59,9 @@ class ArithmeticProblem:
                 if operations[place] not in binding:
                     place += 1
                     continue
-                done.append(Step(numbers[place], operations.pop(place), numbers.pop(place + 1)))
-                numbers[place] = done[-1].value
+                left, operation, right = numbers[place], operations.pop(place), numbers.pop(place + 1)
+                numbers[place] = OPERATIONS[operation](left, right)
+                done.append(Step(left, operation, right, numbers[place]))
         return done
 
     @property
