@@ -11,16 +11,17 @@ from evenkeel.rewards.registry import ORIGINS, Found, Kind, PartError, PartSpec
 from evenkeel.rewards.user_verifiers.trl_function import BATCH, HOOKS, TRLFunction
 from evenkeel.rewards.user_verifiers.verifier import is_users
 from evenkeel.rewards.verifier import Verdict, Verifier, as_verdict
-from evenkeel.rewards.verifiers.code_tests import CodeTests
+from evenkeel.rewards.verifiers.code_tests.verifier import CodeTests
 from evenkeel.rewards.verifiers.countdown import Countdown
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
 from evenkeel.rewards.verifiers.exact_match import ExactMatch
 from evenkeel.rewards.verifiers.formatting import CosineLength, Format, RepetitionPenalty, SoftOverlong
-from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
+from evenkeel.rewards.verifiers.knights_knaves.verifier import KnightsKnaves
 from evenkeel.rewards.verifiers.math_answer import MathAnswer
 from evenkeel.rewards.verifiers.math_verify import MathVerify
 from evenkeel.rewards.verifiers.multiple_choice import MultipleChoice
-from evenkeel.rewards.verifiers.reasoning_gym import ReasoningGym, reasoning_gym_rows
+from evenkeel.rewards.verifiers.reasoning_gym.entries import reasoning_gym_rows
+from evenkeel.rewards.verifiers.reasoning_gym.verifier import ReasoningGym
 
 VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "knights_knaves": KnightsKnaves,

@@ -61,7 +61,8 @@ def _loaded(named: str) -> tuple[str, Verifier]:
         return "verl", VerlFunction(found)
     if not is_ours and parameters[:2] != ["completion", "reference"]:
         return "TRL", TRLFunction(found)
-    from evenkeel.rewards.bench.built_in import SPECS  # most audits are of other functions, and need none of these
+    # Most audits are of other functions, and need none of these.
+    from evenkeel.rewards.bench.built_in import SPECS
     from evenkeel.rewards.parts import build_verifier
 
     return "verifier", build_verifier(found or SPECS.get(named, named))

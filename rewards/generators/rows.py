@@ -1,4 +1,8 @@
-"""Generated datasets: rows {prompt, reference} of puzzles from a seed, in two parts without a common puzzle."""
+"""Generated datasets: rows {prompt, reference} of puzzles from a seed, in two parts without a common puzzle.
+
+The parts are cut from one list: give both sources of a run the same options but ``part``. Other options and errors are
+those of the function of `evenkeel.rewards.generators` that is called.
+"""
 
 import random
 from collections.abc import Sequence
@@ -9,7 +13,7 @@ from pydantic import Field
 from evenkeel.rewards.generators.arithmetic import generate_arithmetic
 from evenkeel.rewards.generators.countdown import Style as CountdownStyle
 from evenkeel.rewards.generators.countdown import generate_countdown
-from evenkeel.rewards.generators.knights_knaves import generate_split
+from evenkeel.rewards.generators.knights_knaves.generator import generate_split
 from evenkeel.rewards.generators.small_programs import generate_programs
 from evenkeel.rewards.verifiers.knights_knaves.language import NAMES
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import Style
@@ -33,11 +37,7 @@ def knights_knaves(
     style: Style = "published",
     namings: Count = 1,
 ) -> list[dict[str, Any]]:
-    """Knights-and-knaves puzzles, ``train`` and ``test`` for each number of people, disjoint up to renaming.
-
-    The two parts are cut from one split: give both sources of a run the same options but ``part``. Other options and
-    errors are those of `evenkeel.rewards.generators.knights_knaves.generate_split`.
-    """
+    """Knights-and-knaves puzzles, ``train`` and ``test`` for each number of people, disjoint up to renaming."""
     pool: Sequence[str] = NAMES if names is None else names
     split = generate_split(num_people, train, test, seed=seed, names=pool, style=style, namings=namings)
     return [
@@ -61,10 +61,7 @@ def countdown(
     max_target: Count = 99,
     style: CountdownStyle = "sentence",
 ) -> list[dict[str, Any]]:
-    """Countdown problems, each solvable: first the ``test`` problems, then ``train`` others; ``part`` selects.
-
-    Other options and errors are those of `evenkeel.rewards.generators.countdown.generate_countdown`.
-    """
+    """Countdown problems, each solvable: first the ``test`` problems, then ``train`` others; ``part`` selects."""
     problems = generate_countdown(
         train + test, num_numbers=num_numbers, max_number=max_number, max_target=max_target, seed=seed, style=style
     )
@@ -82,10 +79,7 @@ def arithmetic(
     max_result: Count = 99,
     operations: str = "+-*",
 ) -> list[dict[str, Any]]:
-    """Questions such as "What is 3 + 4 * 5?" for ``math_answer``: ``test``, then ``train`` others; ``part`` selects.
-
-    Other options and errors are those of `evenkeel.rewards.generators.arithmetic.generate_arithmetic`.
-    """
+    """Questions such as "What is 3 + 4 * 5?" for ``math_answer``: ``test``, then ``train`` others; ``part`` selects."""
     problems = generate_arithmetic(
         train + test,
         num_numbers=num_numbers,
@@ -107,10 +101,7 @@ def small_programs(
     max_number: AtLeastTwo = 12,
     num_inputs: Inputs = 4,
 ) -> list[dict[str, Any]]:
-    """Functions described step by step for ``code_tests``: first ``test``, then ``train`` others; ``part`` selects.
-
-    Other options and errors are those of `evenkeel.rewards.generators.small_programs.generate_programs`.
-    """
+    """Functions described step by step for ``code_tests``: first ``test``, then ``train`` others; ``part`` selects."""
     problems = generate_programs(
         train + test, num_steps=num_steps, max_number=max_number, num_inputs=num_inputs, seed=seed
     )

@@ -25,7 +25,8 @@ from evenkeel.rewards.verifier import Verdict, Verifier
 
 # Characters; ten numbers of ten digits with every bracket fit in a quarter of it.
 LONGEST_EXPRESSION = 512
-LARGEST_SEARCH = 4  # numbers; four cost milliseconds, five already seconds
+# Numbers; four cost milliseconds, five already seconds.
+LARGEST_SEARCH = 4
 
 _CHARACTERS = re.compile(r"[0-9+\-*/()\s]*")
 _SPELLINGS = str.maketrans({"−": "-", "×": "*", "÷": "/"})

@@ -8,9 +8,8 @@ import random
 from collections.abc import Sequence
 from itertools import product
 
-from evenkeel.rewards.verifiers.knights_knaves import Puzzle
 from evenkeel.rewards.verifiers.knights_knaves.language import role
-from evenkeel.rewards.verifiers.knights_knaves.puzzle import LEAVES, Statement, evaluate
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import LEAVES, Puzzle, Statement, evaluate
 
 _BETWEEN = {"and": "and", "or": "or", "->": "then", "<=>": "only"}
 

@@ -6,9 +6,8 @@ A warm-up on a mixture of both gives a policy that can reason and often does not
 import random
 from collections.abc import Iterator, Sequence
 
-from evenkeel.rewards.verifiers.knights_knaves import Puzzle
 from evenkeel.rewards.verifiers.knights_knaves.language import roles
-from evenkeel.rewards.verifiers.knights_knaves.puzzle import Statement, evaluate, people_in
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import Puzzle, Statement, evaluate, people_in
 
 
 def supposed_roles(puzzle: Puzzle, rng: random.Random, *, careful: bool) -> str:

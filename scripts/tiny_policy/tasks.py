@@ -15,12 +15,12 @@ from evenkeel.rewards.environments.shipped import ENVIRONMENTS
 from evenkeel.rewards.generators import rows
 from evenkeel.rewards.generators.arithmetic import generate_arithmetic
 from evenkeel.rewards.generators.countdown import generate_countdown
-from evenkeel.rewards.generators.knights_knaves import generate_puzzles
+from evenkeel.rewards.generators.knights_knaves.generator import generate_puzzles
 from evenkeel.rewards.generators.small_programs import generate_programs
 from evenkeel.rewards.parts import build_verifier
 from evenkeel.rewards.verifier import Verifier
-from evenkeel.rewards.verifiers.knights_knaves import Puzzle as KnightsKnavesPuzzle
 from evenkeel.rewards.verifiers.knights_knaves.language import NAMES
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import Puzzle as KnightsKnavesPuzzle
 from scripts.tiny_policy import games_demonstrations as games
 from scripts.tiny_policy.arithmetic_demonstrations import demonstration as worked_arithmetic
 from scripts.tiny_policy.brief_countdown_demonstrations import one_line, several_lines

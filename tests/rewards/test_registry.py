@@ -9,7 +9,7 @@ import pytest
 
 from evenkeel.rewards import PartError, build_verifier, registry
 from evenkeel.rewards.verifier import Verifier
-from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
+from evenkeel.rewards.verifiers.knights_knaves.verifier import KnightsKnaves
 
 
 class NoFile(KnightsKnaves):

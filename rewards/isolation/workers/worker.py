@@ -48,7 +48,8 @@ def main() -> None:
         _write(results, _line(ready=False, detail=traceback.format_exc(limit=-3)))
         return
     _write(results, _line(ready=True))
-    if not settings["users"]:  # a library that warns about every item would fill the disk
+    # A library that warns about every item would fill the disk.
+    if not settings["users"]:
         logging.disable(logging.CRITICAL)
         for descriptor in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
@@ -84,7 +85,8 @@ def _write(results: BinaryIO, line: bytes) -> None:
 
 
 def _die_with(parent: int) -> None:
-    with contextlib.suppress(OSError, AttributeError):  # without prctl only the end of the input ends it
+    # Without prctl only the end of the input ends it.
+    with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent ended before the line above
         sys.exit()

@@ -7,7 +7,3 @@ Expected values, the code of the tests and verdicts never enter the process of a
 a value is believed only as far as its exact type, and a missing one has failed. This prevents cheating, but weak tests
 stay weak: a wrong program that they do not catch is paid.
 """
-
-from evenkeel.rewards.verifiers.code_tests.verifier import CodeTests
-
-__all__ = ["CodeTests"]

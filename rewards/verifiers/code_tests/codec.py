@@ -233,6 +233,7 @@ def _hashable(keys: list[Any]) -> list[Any]:
 
 
 def _array(values: Any, dtype: Any) -> Any:
-    import numpy  # only the process of the tests builds arrays, and only where one is returned
+    # Only the process of the tests builds arrays, and only where one is returned.
+    import numpy
 
     return numpy.array(values, dtype=dtype)

@@ -96,7 +96,8 @@ class CodeTests(Verifier):
             SandboxUnavailableError: the isolation does not hold on this machine. No program was run.
         """
         sandbox = self._sandbox()
-        sandbox.run("")  # raises here, once, an error that would leave every row unscored
+        # Raises here, once, an error that would leave every row unscored.
+        sandbox.run("")
         rows = list(zip(completions, references, strict=True))
         with ThreadPoolExecutor(sandbox.slots) as threads:
             return list(threads.map(lambda row: self._timed(*row), rows))

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from evenkeel.rewards.generators.knights_knaves import generate_puzzles, generate_split
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
+from evenkeel.rewards.generators.knights_knaves.generator import generate_puzzles, generate_split
 from tests.rewards.verifiers.test_knights_knaves_puzzle import brute_force
 
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
-from evenkeel.rewards.verifiers.knights_knaves import parse_statements, solutions
-from evenkeel.rewards.verifiers.knights_knaves.puzzle import checked_statements, evaluate
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import checked_statements, evaluate, parse_statements, solutions
 from tests.paths import SHARED_DATA
 
 PUBLISHED = SHARED_DATA / "kk_train.parquet"

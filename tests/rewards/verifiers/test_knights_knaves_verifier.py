@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.rewards.generators.knights_knaves import generate_puzzles
-from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
+from evenkeel.rewards.generators.knights_knaves.generator import generate_puzzles
+from evenkeel.rewards.verifiers.knights_knaves.verifier import KnightsKnaves
 from tests.paths import SHARED_DATA
 from tests.rewards.bounded import score_in_bounded_time
 

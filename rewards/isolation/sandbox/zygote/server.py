@@ -35,9 +35,11 @@ def serve(control: socket.socket, options: dict[str, Any]) -> NoReturn:
         exec(_WARM_UP.get(name, ""), {})
     confinement = Confinement.prepared(options["readable"]) if confined else Confinement(None, None)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
-        score.write("1000")  # when memory runs out, the kernel ends programs and not the trainer
+        # When memory runs out, the kernel ends programs and not the trainer.
+        score.write("1000")
     gc.collect()
-    gc.freeze()  # so that no child copies the pages of what is here by collecting it
+    # So that no child copies the pages of what is here by collecting it.
+    gc.freeze()
     control.send(json.dumps({"ready": True}).encode())
     Server(control, confinement).run()
 

@@ -17,7 +17,6 @@ _FILES = {
         "inside.instances",
         "inside.remote",
         "inside.names",
-        "inside.classes",
         "inside.standard_names",
         "inside.pytest_stand_in",
         "inside.tests_process",

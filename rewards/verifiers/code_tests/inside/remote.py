@@ -9,7 +9,7 @@ iterates it here. It can be called, have attributes, text and a truth value, and
 An object of a class that derives from a plain type (an ``IntEnum``, a namedtuple) arrives with its content as that
 type. It has that value's operators and attributes here; other attributes are requested from the object.
 
-Objects that the tests *make* by calling a name that they use as a class (`classes`) are under test with their
+Objects that the tests *make* by calling a name that they use as a class (`names`) are under test with their
 operators: all are requested from the object, as long as no other call returned it. A name of a plain value is that
 value.
 """

@@ -16,11 +16,11 @@ from typing import Any
 
 from evenkeel.rewards.verifiers.code_tests.codec import decode, encode
 from evenkeel.rewards.verifiers.code_tests.inside import pytest_stand_in
-from evenkeel.rewards.verifiers.code_tests.inside.classes import classes_in_tests
 from evenkeel.rewards.verifiers.code_tests.inside.instances import classes_in
 from evenkeel.rewards.verifiers.code_tests.inside.names import (
     ANSWER_MODULE,
     THIRD_PARTY,
+    classes_in_tests,
     is_installed,
     is_star_import,
     names_of,

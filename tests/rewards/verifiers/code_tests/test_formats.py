@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.rewards.verifiers.code_tests import CodeTests
 from evenkeel.rewards.verifiers.code_tests.formats import read_tests
 from evenkeel.rewards.verifiers.code_tests.kinds import FunctionCalls, StdinCases, TestProgram, UnusableTestsError
+from evenkeel.rewards.verifiers.code_tests.verifier import CodeTests
 
 CODE_TESTS, SHORT = CodeTests(), CodeTests(cpu_seconds=1.0)
 SUM = "a, b = map(int, input().split())\nprint(a + b)"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards.verifier import Verdict
-from evenkeel.rewards.verifiers.code_tests import CodeTests
+from evenkeel.rewards.verifiers.code_tests.verifier import CodeTests
 
 PROGRAMS: list[dict[str, Any]] = [
     row

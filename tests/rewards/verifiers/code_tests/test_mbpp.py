@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from evenkeel.rewards.verifiers.code_tests import CodeTests
 from evenkeel.rewards.verifiers.code_tests.inside.names import names_of
+from evenkeel.rewards.verifiers.code_tests.verifier import CodeTests
 from tests.paths import SHARED_DATA
 
 EVERY = 16  # row of the sample in the fast tests

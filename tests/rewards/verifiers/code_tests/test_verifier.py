@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards.verifier import Verdict
-from evenkeel.rewards.verifiers.code_tests import CodeTests
 from evenkeel.rewards.verifiers.code_tests.kinds import Call, FunctionCalls, StdinCase, StdinCases
-from evenkeel.rewards.verifiers.code_tests.verifier import limited
+from evenkeel.rewards.verifiers.code_tests.verifier import CodeTests, limited
 
 ADD = "def add(a, b):\n    return a + b"
 CALLS = {"inputs": [[1, 2], [5, 7], [0, 0]], "outputs": [3, 12, 0], "fn_name": "add"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evenkeel.rewards.verifiers.code_tests import CodeTests
+from evenkeel.rewards.verifiers.code_tests.verifier import CodeTests
 
 TABLE = json.loads(Path(__file__).with_name("weak_comparisons.json").read_text(encoding="utf-8"))
 STATEMENTS: list[str] = TABLE["statements"]
