@@ -24,7 +24,7 @@ _PUZZLE24 = Countdown(use_all=True)
 
 @dataclass(frozen=True)
 class ReasoningGym(BatchVerifier):
-    """Score 1 if the task's own scorer gives its full score to the answer, else 0: some pay parts for near misses.
+    """Score 1 if the task's own scorer gives its full score to the answer, else 0: partial scores do not count.
 
     The answer is the one ``<answer>`` block that ends the completion after the last ``</think>``. The scorer runs in
     the sandbox, one process per answer, and gets only answers of at most 20,000 characters that cannot be programs
