@@ -4,6 +4,7 @@
     python scripts/reference.py sweep       # the keys of sweep files: docs/sweep_file.md
     python scripts/reference.py claim       # the keys of claim files: trainer/lab/README.md
     python scripts/reference.py rules       # what does not go together, and when that is found: configs/README.md
+    python scripts/reference.py outcomes    # what variants are compared in: trainer/lab/README.md
     python scripts/reference.py commands    # every command's --help: docs/commands.md
 
 Each prints Markdown; a test holds the documents against it.
@@ -26,6 +27,7 @@ from typing import Any
 
 from evenkeel.trainer.command import COMMANDS
 from evenkeel.trainer.command.schema import SCHEMAS, Schema, members_of, sections_in
+from evenkeel.trainer.lab.reports.outcomes import OUTCOMES
 from evenkeel.trainer.run.config import rules as settings_rules
 
 COMMANDS_HEAD = """\
@@ -40,6 +42,13 @@ evenkeel completion bash > ~/.local/share/bash-completion/completions/evenkeel
 All work from any folder, and `python -m evenkeel` is the same program.
 `accelerate launch … -m evenkeel train RUN` works as `evenkeel launch … RUN` does. What `--help` says of each
 (this page is printed by `python scripts/reference.py commands`):"""
+OF_AN_UPDATE = "nothing: measured by `evenkeel gradients … --figures`"
+UPDATES = {
+    "rose_share": "Of the tokens with A > 0, those whose probability rose, by quarter of π_old.",
+    "frozen_move": "How far frozen tokens move, over how far they move where all are trained.",
+    "gradient_norm_share": "Gradient norm of one quarter's tokens alone, over that of all.",
+}
+"""Outcomes of a single update, which sweeps do not compare."""
 SHOWN = 5
 """Settings that a row names at most."""
 _LIBRARIES = {"trl": "trl.GRPOConfig", "lora": "peft.LoraConfig"}
@@ -145,9 +154,20 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
+def outcomes() -> str:
+    """What variants can be compared in."""
+    rows = []
+    for each in OUTCOMES.values():
+        good, pairs = "more" if each.sign > 0 else "less", "seed and row" if each.by_item else "seed"
+        rows.append((f"`{each.name}`", each.definition, each.unit, good, pairs, each.needs))
+    rows += [(f"`{name}`", definition, "share", "", "", OF_AN_UPDATE) for name, definition in UPDATES.items()]
+    return table(("outcome", "what it is", "unit", "better is", "paired by", "what a run must log"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     **{kind: partial(keys, kind) for kind in SCHEMAS},
     "rules": rules,
+    "outcomes": outcomes,
     "commands": commands,
 }
 

@@ -29,6 +29,7 @@ PAGES = {
     "claim": "trainer/lab/README.md",
     "rules": "configs/README.md",
     "commands": "docs/commands.md",
+    "outcomes": "trainer/lab/README.md",
 }
 
 

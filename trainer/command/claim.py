@@ -4,8 +4,8 @@
     evenkeel claim my_claim.yaml --no-run                # answers from the runs that are there
     evenkeel claim --verify my_claim.certificate.json    # what has changed since: configs, data, code, results
 
-A claim file names a sweep, the variant that the claim is about, what it is better or worse than, and the
-smallest difference that matters:
+A claim file names a sweep, the variant that the claim is about, what it is better or worse than, in which outcome
+(accuracy, where it names none), and the smallest difference that matters:
 
     claim: Lopti's order of tokens helps beyond its second pass.
     source: arXiv 2505.12929
@@ -73,12 +73,13 @@ def sentences(claim: Claim, found: "Answered") -> list[str]:
     """The answer with its intervals and its cost."""
     answer, cost = found.answer, found.cost
     lines = [f"{answer.answer.capitalize()}: {claim.claim} ({claim.source})"]
-    sign = 1 if claim.direction == "better" else -1
-    for name, each in answer.differences.items():
-        low, high = sorted((sign * each.low, sign * each.high))
-        where = f"{each.num_seeds} seeds × {each.num_items} items of {found.held_out}"
-        lines.append(f"  {claim.variant} − {name}: {sign * each.value:+.3f} [{low:+.3f}, {high:+.3f}], {where}")
-    lines.append(f"  intervals at 95 %; claimed: {claim.direction}")
+    for name, difference in answer.differences.items():
+        each = difference if claim.sign > 0 else -difference
+        items = f" × {each.num_items} items of {found.held_out}" if each.num_items else ""
+        numbers = f"{each.value:+.3f} [{each.low:+.3f}, {each.high:+.3f}], {each.num_seeds} seeds{items}"
+        lines.append(f"  {claim.variant} − {name}: {numbers}")
+    lines.append(f"  {claim.outcome}, in {claim.compared.unit}; intervals at 95 %")
+    lines.append(f"  claimed: {claim.direction}")
     if answer.excludes_what_matters:
         lines.append(f"  a difference of {claim.matters:g} in the claimed direction is excluded")
     if answer.answer == "not decided":

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from evenkeel.trainer.lab.sweeps import commands
 
     if given.command == "plan":
-        return commands.plan(given.file, given.pilot, given.items, given.difference)
+        return commands.plan(given.file, given.pilot, given.items, given.difference, given.outcome)
     if given.command == "cell":
         return commands.run_cell(given.file, given.name)
     return {"run": commands.run, "status": commands.status, "report": commands.report}[given.command](given.file)
@@ -51,7 +51,11 @@ def parser() -> argparse.ArgumentParser:
         if name == "plan":
             command.add_argument("--pilot", type=Path, help="directory of finished cells")
             command.add_argument("--items", type=positive(int), help="held-out items; default: the pilot's")
-            command.add_argument("--difference", type=positive(float), help="difference of accuracy to detect")
+            command.add_argument(
+                "--difference", type=positive(float), help="difference to detect, in the outcome's unit"
+            )
+            first = "what to plan for; default: the first that the sweep names"
+            command.add_argument("--outcome", help=first)
         if name == "cell":
             command.add_argument("name", help="of the cell, as `status` shows it")
     return whole

@@ -4,7 +4,7 @@ The interval of a share does not cover the variation between seeds.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +36,10 @@ class Estimate:
     def standard_error(self) -> float:
         """``√(seed_variance / S + item_variance)``."""
         return math.sqrt(self.seed_variance / self.num_seeds + self.item_variance)
+
+    def __neg__(self) -> "Estimate":
+        """Of the values with the other sign."""
+        return replace(self, value=-self.value, low=-self.high, high=-self.low)
 
     @property
     def p_value(self) -> float:

@@ -41,7 +41,7 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
     """The answer by the runs of the claim's variants with all seeds of the sweep.
 
     Raises:
-        Refusal: some of them are not finished, or were not scored on the held-out set.
+        Refusal: some of them are not finished, were not scored on the held-out set, or have no value of the outcome.
     """
     names, root = (claim.variant, *claim.against), Path(sweep.output_dir)
     runs = read_runs(root)
@@ -63,12 +63,11 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
             f"{claim.name}: {', '.join(absent)} of {root} are not finished or not scored. Run the claim again."
         )
     ours = scored.by_variant[claim.variant]
-    contrasts = [contrast_of(claim.variant, other, ours, scored.by_variant[other], held_out) for other in claim.against]
-    sign = 1 if claim.direction == "better" else -1
-    differences = {
-        each.baseline: replace(each.difference, value=sign * each.difference.value)  # its interval is not used
-        for each in contrasts
-    }
+    differences = {}
+    for other in claim.against:
+        pair = claim.variant, other, ours, scored.by_variant[other]
+        found = contrast_of(*pair, held_out, claim.compared).difference
+        differences[other] = found if claim.sign > 0 else -found
     used = [run for name in names for run in scored.by_variant[name].values()]
     if sweep.tune is not None:  # the variant of a tuning cell: ``ar,learning_rate=1e-4``
         used += [run for run in read_runs(root / "tuning").all if run.variant.partition(",")[0] in names]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from evenkeel.errors import Problem, Refusal, suggest
+from evenkeel.trainer.lab.reports.outcomes import OUTCOMES, Outcome, OutcomeName
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.schema import Sweep
@@ -30,10 +31,24 @@ class Claim(Section):
     """The variant of the sweep that the claim is about."""
     against: Annotated[list[Text], Field(min_length=1)]
     """The variants that it is better than, each of them: the baseline, and controls that would explain it."""
+    outcome: OutcomeName = "accuracy"
+    """What the claim is about; its sweep names it too."""
     direction: Literal["better", "worse"] = "better"
-    """The claimed direction, in held-out accuracy."""
+    """The claimed direction; which one is better, the list of outcomes says."""
     matters: Annotated[float, Field(gt=0, lt=1)]
-    """The smallest difference in accuracy that matters, for which the seeds that a decision takes are computed."""
+    """The smallest difference that matters, in the outcome's unit; the seeds that a decision takes are computed for it.
+    """
+
+    @property
+    def compared(self) -> Outcome:
+        """The outcome itself."""
+        return OUTCOMES[self.outcome]
+
+    @property
+    def sign(self) -> int:
+        """1 where the claim is that there is more of the outcome, −1 where it is that there is less."""
+        sign = self.compared.sign
+        return sign if self.direction == "better" else -sign
 
 
 def load_claim(path: Path) -> tuple[Claim, Path]:
@@ -62,7 +77,7 @@ def load_sweep_of(claim: Claim, file: Path) -> Sweep:
     """The claim's sweep.
 
     Raises:
-        Refusal: it does not train the claim's variants.
+        Refusal: it does not train the claim's variants, or name its outcome.
     """
     sweep, _ = load_sweep(file)
     names = {cell.variant for cell in cells_of(sweep)}
@@ -70,6 +85,9 @@ def load_sweep_of(claim: Claim, file: Path) -> Sweep:
         if name not in names:
             meant = suggest(name, names, f"Its variants: {', '.join(sorted(names))}.")
             raise Refusal(f"{claim.name}: the sweep {file} has no variant {name!r}. {meant}", code="unknown-variant")
+    if claim.outcome not in sweep.outcomes:
+        named = ", ".join([*sweep.outcomes, claim.outcome])
+        raise Refusal(f"{claim.name}: {file} does not name its outcome. Write outcomes: [{named}] there.")
     if claim.variant in claim.against:
         raise Refusal(f"{claim.name}: {claim.variant} would be compared with itself. Take it out of `against:`.")
     return sweep

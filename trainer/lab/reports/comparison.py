@@ -1,13 +1,16 @@
 """The comparison of variants over seeds: each one's numbers, and its difference from the baseline with a verdict."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from evenkeel.trainer.evaluation.shares import Estimate
 from evenkeel.trainer.lab.reports.accuracies import accuracy_estimate, curves, final_accuracies, is_scored
 from evenkeel.trainer.lab.reports.contrasts import Contrast, contrast_of
+from evenkeel.trainer.lab.reports.outcomes import ACCURACY, OUTCOMES
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, total
 from evenkeel.trainer.lab.statistics.curves import area_under_curve
+from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 from evenkeel.trainer.lab.statistics.verdict import holm_adjusted
 
 
@@ -35,19 +38,24 @@ class Comparison:
     """All numbers on one held-out set.
 
     Attributes:
-        unpaired: notes on variants that have no finished seed in common with their baseline.
+        contrasts: of all outcomes, one after the other.
+        not_compared: notes on variants without a finished seed in common with their baseline, or without a value.
         left_out: names of runs without a scored answer.
     """
 
     dataset: str
     variants: list[VariantNumbers]
     contrasts: list[Contrast]
-    unpaired: list[str]
+    not_compared: list[str]
     left_out: list[str]
 
+    def contrasts_in(self, outcome: str) -> list[Contrast]:
+        """The contrasts of one outcome."""
+        return [contrast for contrast in self.contrasts if contrast.outcome == outcome]
+
     def contrast_of(self, variant: str) -> Contrast | None:
-        """The contrast of a variant; ``None`` for a baseline, and without a common seed."""
-        return next((contrast for contrast in self.contrasts if contrast.variant == variant), None)
+        """The contrast of a variant's accuracy; ``None`` for a baseline, and without a common seed."""
+        return next((each for each in self.contrasts_in("accuracy") if each.variant == variant), None)
 
 
 def datasets_of(runs: RecordedRuns) -> list[str]:
@@ -60,23 +68,28 @@ def datasets_of(runs: RecordedRuns) -> list[str]:
     return sorted(shared, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
-def comparison(runs: RecordedRuns, dataset: str) -> Comparison:
-    """The numbers of every variant on one held-out set, and of every variant against its baseline."""
+def comparison(runs: RecordedRuns, dataset: str, outcomes: Collection[str] = ("accuracy",)) -> Comparison:
+    """The numbers of every variant on one held-out set, and of every variant against its baseline in ``outcomes``."""
     scored = scored_runs(runs, dataset)
     numbers = [_numbers(name, by_seed, dataset) for name, by_seed in scored.by_variant.items()]
-    contrasts, unpaired = [], []
-    for variant, ours in scored.by_variant.items():
+    contrasts, notes = [], []
+    for outcome, variant in itertools.product(outcomes, scored.by_variant):
         if (baseline := runs.baseline_of(variant)) is None:
             continue
-        theirs = scored.by_variant.get(baseline, {})
-        if not set(ours) & set(theirs):
-            unpaired.append(f"{variant} and its baseline {baseline} have no finished and scored seed in common.")
-        else:
-            contrasts.append(contrast_of(variant, baseline, ours, theirs, dataset))
+        pair = scored.by_variant[variant], scored.by_variant.get(baseline, {})
+        if not set.intersection(*map(set, pair)):
+            notes.append(f"{variant} and its baseline {baseline} have no finished and scored seed in common.")
+            continue
+        try:
+            contrasts.append(contrast_of(variant, baseline, *pair, dataset, OUTCOMES[outcome]))
+        except StatisticsError as error:
+            if outcome == ACCURACY.name:
+                raise
+            notes.append(f"Not compared in {outcome}: {variant} with {baseline}. {error}")
     adjusted = holm_adjusted([each.p_value for each in contrasts])
     contrasts = [replace(each, adjusted_p=float(p)) for each, p in zip(contrasts, adjusted, strict=True)]
     left_out = [f"{run.variant} with seed {run.seed}" for run in runs.all if not is_scored(run, dataset)]
-    return Comparison(dataset, numbers, contrasts, unpaired, left_out)
+    return Comparison(dataset, numbers, contrasts, [*dict.fromkeys(notes)], left_out)
 
 
 def scored_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:

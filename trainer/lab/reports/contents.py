@@ -9,7 +9,6 @@ from evenkeel.trainer.lab.doctor.rules import Examination
 from evenkeel.trainer.lab.reports.accuracies import accuracy_change
 from evenkeel.trainer.lab.reports.comparison import Comparison, comparison, datasets_of, scored_runs
 from evenkeel.trainer.lab.reports.completions import SampleGroup, sample_groups
-from evenkeel.trainer.lab.reports.coverage import coverage_table
 from evenkeel.trainer.lab.reports.notes import notes_of
 from evenkeel.trainer.lab.reports.pictures import Picture, pictures_of
 from evenkeel.trainer.lab.reports.provenance import changes_table, provenance_table, trained_table
@@ -76,7 +75,10 @@ def report_on(directory: Path) -> Report:
         Refusal: there is nothing to report on.
     """
     runs = read_runs(directory)
-    comparisons = [comparison(runs, dataset) for dataset in datasets_of(runs)]
+    first, *others = datasets_of(runs) or [""]
+    comparisons = [comparison(runs, first, runs.outcomes)] if first else []
+    beside = {*runs.outcomes} & {"accuracy"}
+    comparisons += [comparison(runs, dataset, beside) for dataset in others]
     main = comparisons[0] if comparisons else None
     dataset = main.dataset if main else ""
     scored = scored_runs(runs, dataset) if main else runs
@@ -92,7 +94,7 @@ def report_on(directory: Path) -> Report:
         Examination().add_all((entry["step"], entry) for run in runs.all if not runs.baseline for entry in run.metrics),
         sample_groups(runs, dataset),
         audits,
-        notes_of(runs, scored, main, directory),
+        notes_of(runs, scored, comparisons, directory),
     )
 
 
@@ -102,7 +104,6 @@ def _tables(
     main = comparisons[0] if comparisons else None
     if runs.baseline:
         yield from comparison_tables(comparisons)
-        yield "coverage", coverage_table(runs, main.dataset) if main else None
         yield "tuning", tuning_table(runs)
         yield "cells", cell_table(runs, main.dataset if main else "")
         yield "changes", changes_table(runs)
@@ -121,12 +122,16 @@ def _headline(main: Comparison | None, runs: RecordedRuns) -> str:
         return _learned(runs.all[0], main)
     if not main.contrasts:
         return "No variant can be compared with its baseline yet."
+    outcome = main.contrasts[0].outcome
+    contrasts = main.contrasts_in(outcome)
     named: dict[str, list[str]] = {}
-    for contrast in main.contrasts:
+    for contrast in contrasts:
         named.setdefault(contrast.verdict.outcome, []).append(contrast.variant)
     order = ("better", "worse", "not distinguishable", "no verdict")
     words = "; ".join(f"{outcome}: {', '.join(named[outcome])}" for outcome in order if outcome in named)
-    return f"Against {', '.join(dict.fromkeys(contrast.baseline for contrast in main.contrasts))}, {words}."
+    baselines = dict.fromkeys(contrast.baseline for contrast in contrasts)
+    by = "" if outcome == "accuracy" else f", by {outcome}"
+    return f"Against {', '.join(baselines)}{by}, {words}."
 
 
 def _learned(run: RecordedRun, main: Comparison) -> str:

@@ -9,8 +9,9 @@ from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 from evenkeel.trainer.lab.statistics.intervals import mean_estimate
 
 
-def notes_of(runs: RecordedRuns, scored: RecordedRuns, main: Comparison | None, directory: Path) -> list[str]:
+def notes_of(runs: RecordedRuns, scored: RecordedRuns, comparisons: Sequence[Comparison], directory: Path) -> list[str]:
     """Sentences, in the order of a reader's questions: which runs, which data, which tests."""
+    main = next(iter(comparisons), None)
     notes = [
         f"Left out, {reason}: {', '.join(cell for cell, why in runs.unfinished.items() if why == reason)}."
         for reason in dict.fromkeys(runs.unfinished.values())
@@ -25,11 +26,11 @@ def notes_of(runs: RecordedRuns, scored: RecordedRuns, main: Comparison | None, 
         notes.append(f"Left out, because no answer on {main.dataset} was scored: {', '.join(main.left_out)}.")
     return [
         *notes,
-        *main.unpaired,
+        *main.not_compared,
         *_files(runs, main, directory),
         *_unequal(scored, main.dataset),
         *_nothing_learned(scored, main.dataset),
-        *_tests(runs, main),
+        *_tests(runs, sum(len(found.contrasts) for found in comparisons)),
     ]
 
 
@@ -77,14 +78,12 @@ def _nothing_learned(runs: RecordedRuns, dataset: str) -> Sequence[str]:
     return [f"Nothing rose above its start on {dataset} ({named}): a difference then says which fell less."]
 
 
-def _tests(runs: RecordedRuns, main: Comparison) -> Sequence[str]:
+def _tests(runs: RecordedRuns, number: int) -> Sequence[str]:
     """The effect of unfinished cells and of the number of comparisons on the verdicts."""
     notes = []
-    if runs.unfinished and main.contrasts:
+    if runs.unfinished and number:
         notes.append("Not all planned cells are finished: an early verdict errs in more than 5 %.")
-    if (number := len(main.contrasts)) < 2:
-        return notes
-    return [
-        *notes,
-        f"{number} comparisons of equals give about {0.05 * number:.2g} verdicts by chance; Holm's p accounts for it.",
-    ]
+    if number:
+        chance = f"about {0.05 * number:.2g} verdicts by chance"
+        notes.append(f"{number} comparisons of equals give {chance}; Holm's p accounts for it.")
+    return notes

@@ -43,7 +43,7 @@ def print_report(directory: Path, output: Path | None = None) -> int:
     report, page = write_report(directory, output)
     print(report.headline)
     for contrast in report.main.contrasts if report.main else []:
-        print(f"  {contrast.variant}: {contrast.verdict.sentence}")
+        print(f"  {contrast.variant}, {contrast.outcome}: {contrast.verdict.sentence}")
     print(f"{page}\n{page.with_suffix('.md')}")
     return 0
 

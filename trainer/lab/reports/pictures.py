@@ -29,8 +29,8 @@ def pictures_of(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
     over = CAPTION if runs.baseline else "Step 0 is before training. Reward is that of the rows trained on."
     few = len(runs.by_variant) <= MOST_BANDS
     found = []
-    if main and main.contrasts:
-        differences = {contrast.variant: contrast.difference for contrast in main.contrasts}
+    if main and (contrasts := main.contrasts_in("accuracy")):
+        differences = {contrast.variant: contrast.difference for contrast in contrasts}
         svg = differences_figure("differences", differences, "final accuracy, difference", styles)
         caption = "Paired by seed, with 95 % intervals of three seeds or more. Better or worse is what excludes 0."
         found.append(Picture("differences", "Differences from the baseline", caption, (svg,)))

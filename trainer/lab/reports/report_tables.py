@@ -6,6 +6,7 @@ from typing import Any
 from evenkeel.trainer.evaluation.differences import verdict_of
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_scored, mean_accuracies
 from evenkeel.trainer.lab.reports.comparison import Comparison
+from evenkeel.trainer.lab.reports.outcomes import ACCURACY, OUTCOMES, Outcome
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns
 from evenkeel.trainer.lab.reports.tables import (
     EMPTY,
@@ -30,25 +31,36 @@ def comparison_tables(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, 
     """Name → table: the verdicts, the numbers, and the verdicts on further held-out sets."""
     for position, found in enumerate(comparisons):
         if position:
-            yield f"held-out-{position}", _verdict_table(f"Held-out set {found.dataset}", found)
+            yield f"held-out-{position}", _verdict_table(f"Held-out set {found.dataset}", found, ACCURACY)
             continue
-        if found.contrasts:
-            yield "verdicts", _verdict_table("Verdict", found, _verdict_caption(found))
+        for name in dict.fromkeys(contrast.outcome for contrast in found.contrasts):
+            yield _verdicts(OUTCOMES[name], found)
         yield "accuracy", _accuracy_table(found)
 
 
-def _verdict_table(title: str, found: Comparison, caption: str = "") -> Table:
+def _verdicts(outcome: Outcome, found: Comparison) -> tuple[str, Table]:
+    if outcome is ACCURACY:
+        return "verdicts", _verdict_table("Verdict", found, outcome, _verdict_caption(found))
+    good = "more" if outcome.sign > 0 else "less"
+    caption = f"{found.dataset}: {outcome.definition} In {outcome.unit}; {good} is better."
+    return f"outcome-{outcome.name}", _verdict_table(f"Outcome: {outcome.name}", found, outcome, caption)
+
+
+def _verdict_table(title: str, found: Comparison, outcome: Outcome, caption: str = "") -> Table:
+    contrasts = {contrast.variant: contrast for contrast in found.contrasts_in(outcome.name)}
     headings = (
         "variant",
-        Heading("final accuracy", "mean, 95 %"),
+        Heading("final accuracy" if outcome is ACCURACY else outcome.name, "mean, 95 %"),
         Heading("difference", "paired by seed, 95 %"),
         Heading("p, Holm", f"of {len(found.contrasts)}"),
         Heading("verdict", is_prose=True),
     )
     rows = []
     for each in found.variants:
-        row = [TableCell(each.name), estimate(each.final)]
-        if (contrast := found.contrast_of(each.name)) is None:
+        contrast = contrasts.get(each.name)
+        mean = each.final if outcome is ACCURACY else contrast.mean if contrast else None
+        row = [TableCell(each.name), estimate(mean)]
+        if contrast is None:
             row += [EMPTY, EMPTY, TableCell("baseline", badge="baseline")]
         else:
             verdict = contrast.verdict
@@ -60,7 +72,7 @@ def _verdict_table(title: str, found: Comparison, caption: str = "") -> Table:
 
 def _accuracy_table(found: Comparison) -> Table:
     """Accuracy and cost of every variant."""
-    compared = bool(found.contrasts)
+    compared = bool(found.contrasts_in("accuracy"))
     headings: list[str | Heading] = [
         "variant",
         "seeds",
@@ -108,7 +120,7 @@ def _cost(spent: float | None, baseline: float | None) -> TableCell:
 
 
 def _verdict_caption(found: Comparison) -> str:
-    items = found.contrasts[0].difference.num_items
+    items = found.contrasts_in("accuracy")[0].difference.num_items
     pairing = "seed" + (f" and item ({items} items)" if items else "")
     return (
         f"Difference of final accuracy on {found.dataset}, paired by {pairing}; better or worse only where its 95 % "

@@ -84,6 +84,7 @@ class RecordedRuns:
         by_variant: variant → seed → run, the baseline's variants in the order of the sweep.
         baseline: variant → the variant that it is compared with; empty for a single run.
         unfinished: cells without a finished run, by name with the reason; left out of all numbers.
+        outcomes: names of those that variants are compared in.
         tuning: how the variants' settings were chosen; empty where they were not.
     """
 
@@ -91,6 +92,7 @@ class RecordedRuns:
     by_variant: dict[str, dict[int, RecordedRun]]
     baseline: dict[str, str]
     unfinished: dict[str, str]
+    outcomes: Sequence[str] = ("accuracy",)
     tuning: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -135,7 +137,8 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
     if not by_variant:
         raise Refusal(f"No cell of the sweep in {directory} has finished: see `evenkeel sweep status`.")
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
-    return RecordedRuns(sweep["name"], by_variant, baseline, unfinished, sweep.get("tuning") or {})
+    outcomes = sweep.get("outcomes") or ["accuracy"]  # earlier sweeps do not say
+    return RecordedRuns(sweep["name"], by_variant, baseline, unfinished, outcomes, sweep.get("tuning") or {})
 
 
 def total(values: Iterable[float | None]) -> float | None:

@@ -59,7 +59,7 @@ def paired_components(pairs: Sequence[tuple[Floats, Floats]]) -> DifferenceCompo
     if not differences:
         raise StatisticsError("It takes two pairs of seeds to see how much a difference varies.")
     of_seeds, rest, freedom = _pooled(differences)
-    of_items = [(len(table) * float(table.mean(0).var(ddof=1)) - rest) / len(table) for table in differences]
+    of_items = [(len(table) * _variance(table.mean(0)) - rest) / len(table) for table in differences]
     return DifferenceComponents(max(0.0, of_seeds), max(0.0, float(np.mean(of_items))), rest, freedom)
 
 
@@ -80,11 +80,15 @@ def unpaired_components(
         raise StatisticsError("It takes two seeds of one variant to see how much runs vary.")
     of_seeds, rest, freedom = _pooled(several)
     of_items = [
-        float((left.mean(0) - right.mean(0)).var(ddof=1)) - rest * (1 / len(left) + 1 / len(right))
-        for left, right in contrasts
+        _variance(left.mean(0) - right.mean(0)) - rest * (1 / len(left) + 1 / len(right)) for left, right in contrasts
     ]
     items = float(np.mean(of_items)) if of_items else 0.0
     return DifferenceComponents(max(0.0, 2 * of_seeds), max(0.0, items), 2 * rest, freedom)
+
+
+def _variance(of_items: Floats) -> float:
+    """Between items; 0 where a run is one number."""
+    return float(of_items.var(ddof=1)) if len(of_items) > 1 else 0.0
 
 
 def _pooled(tables: Sequence[Floats]) -> tuple[float, float, int]:

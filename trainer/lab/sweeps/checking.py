@@ -1,5 +1,7 @@
 """Every distinct merged file of a sweep's cells, checked as `evenkeel check` does, before the first cell is started."""
 
+import itertools
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import COMMAND_LINE, Problem, Refusal
+from evenkeel.trainer.lab.reports.outcomes import KL, OUTCOMES, Outcome
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of
 from evenkeel.trainer.lab.sweeps.fairness import check_fair
@@ -31,6 +34,7 @@ def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
         plans = [plans_of(sweep, cells_of(sweep), tree) for sweep in stages]
         for sweep, each in zip(stages, plans, strict=True):
             check_fair(sweep, each, tree)
+            check_outcomes(sweep, each, tree)
         _warn_of_equal([plan for each in plans for plan in each])
         found = _problems(stages, plans, tree)
     families = {*stages[0].variants}
@@ -74,6 +78,40 @@ def _problems(stages: Sequence[Sweep], plans: Sequence[Sequence[Plan]], tree: No
                 text = str(_placed(problem, plan.cell, tree))
                 found.setdefault((problem.severity, text), set()).add(plan.cell.family)
     return found
+
+
+def check_outcomes(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
+    """Refuse outcomes of which cells would not record enough, as far as their files tell."""
+    problems: dict[Problem, None] = {}
+    origin = (tree.child("outcomes") or tree).origin
+    for name, plan in itertools.product(sweep.outcomes, plans):
+        outcome = OUTCOMES[name]
+        if lacking := ", ".join(_lacking(outcome, plan)):
+            variant = plan.cell.variant
+            what = f"names {name}, which {variant!r} will not have: it takes {outcome.needs}."
+            instead = f"Write {lacking} in the run file."
+            problem = Problem(("outcomes",), what, instead, origin, code="unmeasured")
+            problems[problem] = None
+    if problems:
+        raise Refusal(problems=[*problems])
+
+
+def _lacking(outcome: Outcome, plan: Plan) -> Iterator[str]:
+    """Settings that the outcome takes and the cell has not."""
+    config, steps = plan.config, plan.budget.optimizer_steps
+    evaluation, every = config.evaluation, config.evaluation.every_steps
+    if max(each.samples for each in evaluation.decodings) < outcome.samples:
+        yield "evaluation.samples: 8"
+    if outcome.start and (config.branch_of or not evaluation.before):
+        yield "evaluation.before: true (and no branch)"
+    later = 1.0
+    if every:
+        later = math.ceil(steps / every) if steps else math.inf
+    if evaluation.before + later < outcome.evaluations:
+        yield "a smaller evaluation.every_steps"
+    moved = config.trl.get("sync_ref_model")
+    if outcome.metric == KL and (moved or not config.trl.get("beta")):
+        yield "trl.beta: 1e-8 without sync_ref_model (it logs kl, and moves no weight that can be seen)"
 
 
 def _warn_of_equal(plans: list[Plan]) -> None:

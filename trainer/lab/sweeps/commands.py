@@ -115,14 +115,16 @@ def report(file: Path, parents: Sequence[str] = ()) -> int:
     return print_report(_started(file, parents))
 
 
-def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None) -> int:
+def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None, outcome: str | None) -> int:
     """Which differences the sweep can detect, from finished cells.
 
     Args:
+        outcome: otherwise the first that the sweep names.
         pilot: a directory of cells; otherwise the sweep's own.
         items: number of held-out rows; otherwise the pilot's.
-        difference: one that should be detected.
+        difference: one that should be detected, in the outcome's unit.
     """
+    from evenkeel.trainer.lab.reports.outcomes import OUTCOMES
     from evenkeel.trainer.lab.sweeps.pilots import read_pilot
     from evenkeel.trainer.lab.sweeps.planning import plan_sentences, plan_table
 
@@ -130,7 +132,12 @@ def plan(file: Path, pilot: Path | None, items: int | None, difference: float | 
     advice = (
         f"Run two or three cells by `evenkeel sweep cell {file} NAME`, or name an earlier sweep's directory by --pilot."
     )
-    found = read_pilot(pilot or Path(sweep.output_dir), advice)
+    if (name := outcome or sweep.outcomes[0]) not in OUTCOMES:
+        listed = f"Outcomes: {', '.join(OUTCOMES)}."
+        raise Refusal(f"There is no outcome {name}. {suggest(name, OUTCOMES, listed)}")
+    found = read_pilot(pilot or Path(sweep.output_dir), advice, OUTCOMES[name])
+    if items and not OUTCOMES[name].by_item:
+        raise Refusal(f"{name} is one number a run, and has no items. Leave out --items.")
     asked = (sweep, found, items or found.num_items, difference)
     print("\n".join(plan_sentences(*asked)))
     print_table(plan_table(*asked))

@@ -13,7 +13,8 @@ import numpy as np
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.comparison import datasets_of, scored_runs
-from evenkeel.trainer.lab.reports.held_out import Floats, accuracy_table
+from evenkeel.trainer.lab.reports.held_out import Floats
+from evenkeel.trainer.lab.reports.outcomes import ACCURACY, Outcome
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
 from evenkeel.trainer.lab.statistics.components import DifferenceComponents, paired_components, unpaired_components
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError
@@ -26,6 +27,7 @@ FEWEST_PAIRS = 3
 class Pilot:
     """A pilot's numbers on its first held-out set; ``paired``: whether variances are those of paired differences."""
 
+    outcome: Outcome
     directory: Path
     cells: list[str]
     dataset: str
@@ -34,8 +36,8 @@ class Pilot:
     components: DifferenceComponents
 
 
-def read_pilot(directory: Path, what_to_run: str) -> Pilot:
-    """The pilot in a directory of cells, from the last evaluation of each.
+def read_pilot(directory: Path, what_to_run: str, outcome: Outcome = ACCURACY) -> Pilot:
+    """The pilot in a directory of cells, from the outcome of each.
 
     Args:
         what_to_run: end of the error messages: commands that make a pilot.
@@ -49,22 +51,22 @@ def read_pilot(directory: Path, what_to_run: str) -> Pilot:
         raise Refusal(f"There is no pilot in {directory}: {refusal} {what_to_run}") from refusal
     dataset = next(iter(datasets_of(runs)), "")
     runs = scored_runs(runs, dataset)
-    accuracies = accuracy_table([run.final_answers(dataset) for run in runs.all])
-    if accuracies is not None:
-        accuracies = accuracies[:, ~np.isnan(accuracies).any(0)]
-    if accuracies is None or accuracies.shape[1] < 2:
-        raise Refusal(f"The cells in {directory} kept no scored answers on common held-out items. {what_to_run}")
-    rows = dict(zip([(run.variant, run.seed) for run in runs.all], accuracies, strict=True))
     try:
+        values = outcome.values(runs.all, dataset).reshape(len(runs.all), -1) if dataset else np.empty((0, 0))
+        values = values[:, ~np.isnan(values).any(0)]
+        if values.shape[1] < 1 + outcome.by_item:
+            raise Refusal(f"The cells in {directory} kept no scored answers on common held-out items. {what_to_run}")
+        names = [(run.variant, run.seed) for run in runs.all]
+        rows = dict(zip(names, values, strict=True))
         paired, components = _components(runs, rows)
     except StatisticsError as refusal:
         raise Refusal(f"{refusal} {what_to_run}") from refusal
     cells = [f"{run.variant}-s{run.seed}" for run in runs.all]
-    return Pilot(directory, cells, dataset, accuracies.shape[1], paired, components)
+    return Pilot(outcome, directory, cells, dataset, values.shape[1], paired, components)
 
 
 def _components(runs: RecordedRuns, rows: Mapping[tuple[str, int], Floats]) -> tuple[bool, DifferenceComponents]:
-    """``(paired, variances)`` as in `Pilot`; ``rows``: (variant, seed) → accuracies (I,)."""
+    """``(paired, variances)`` as in `Pilot`; ``rows``: (variant, seed) → values (I,)."""
 
     def table(variant: str, seeds: Iterable[int]) -> Floats:
         return np.array([rows[variant, seed] for seed in seeds])

@@ -36,21 +36,23 @@ def plan_sentences(sweep: Sweep, pilot: Pilot, items: int, wanted: float | None)
         items: held-out rows.
         wanted: a difference that it should detect.
     """
-    seeds, components = len(sweep.seeds), pilot.components
+    seeds, components, outcome = len(sweep.seeds), pilot.components, pilot.outcome
+    on_items = f" and {items} items" if outcome.by_item else ""
+    held_out = f", {pilot.num_items} items of {pilot.dataset}" if outcome.by_item else ""
     how = "paired by seed" if pilot.paired else "unpaired, which overestimates the noise"
-    yield f"Pilot: {len(pilot.cells)} cells in {pilot.directory}, {pilot.num_items} items of {pilot.dataset}, {how}."
+    yield f"Pilot: {len(pilot.cells)} cells in {pilot.directory}{held_out}, {how}."
     if seeds < FEWEST_SEEDS:
         yield f"{sweep.name}: {seeds} seeds give no verdict: write {FEWEST_SEEDS} at least."
     else:
         low, high = detectable_range(pilot, seeds, items)
         yield (
-            f"{sweep.name}: {len(cells_of(sweep))} cells. With {seeds} seeds and {items} items it detects a true "
-            f"difference of {detectable_difference(components, seeds, items):.3f} in 80 % of sweeps; by the "
-            f"pilot's uncertainty between {low:.3f} and {high:.3f}."
+            f"{sweep.name}: {len(cells_of(sweep))} cells. With {seeds} seeds{on_items} it detects a true difference of "
+            f"{detectable_difference(components, seeds, items):.3f} in 80 % of sweeps; by the pilot's uncertainty "
+            f"between {low:.3f} and {high:.3f}. Of {outcome.name}, in {outcome.unit}."
         )
     if wanted is not None:
         needed = planned_seeds(wanted, components, items)
-        enough = f"not even 1,000 seeds with {items} items" if needed is None else f"{needed} seeds"
+        enough = f"not even 1,000 seeds{on_items}" if needed is None else f"{needed} seeds"
         power = verdict_power(wanted, components, seeds, items)
         yield f"A difference of {wanted:g} is detected with probability {power:.2f}; {enough} would make it 0.8."
 
@@ -66,4 +68,5 @@ def plan_table(sweep: Sweep, pilot: Pilot, items: int, wanted: float | None) -> 
         rows.append(row)
     if wanted is not None:
         titles.append(f"power at {wanted:g}")
-    return table_of(sweep.name, titles, rows, f"With {items} items.")
+    caption = f"With {items} items." if pilot.outcome.by_item else ""
+    return table_of(f"{sweep.name}: {pilot.outcome.name}", titles, rows, caption)

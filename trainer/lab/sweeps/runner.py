@@ -43,7 +43,8 @@ def write_sweep(
     ]
     described = {"name": sweep.name, "file": str(file.absolute()), "config": sweep.config, "baseline": sweep.baseline}
     tuned = {} if tuning is None else {"tuning": tuning}
-    write_json(root / "sweep.json", {**described, **tuned, "seeds": sweep.seeds, "cells": cells})
+    compared = {"outcomes": sweep.outcomes, "seeds": sweep.seeds, "cells": cells}
+    write_json(root / "sweep.json", {**described, **tuned, **compared})
 
 
 class SweepRunner:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import InitErrorDetails
 
+from evenkeel.trainer.lab.reports.outcomes import OutcomeName
 from evenkeel.trainer.run.config.problems import problem, raise_all
 from evenkeel.trainer.run.config.section import Count, LocalPath, Name, Section, Text
 
@@ -100,6 +101,8 @@ class Sweep(Section):
     """Every variant is run with each; fewer than three give no verdict."""
     grid: dict[Text, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     """Dotted key → values; every variant is run at every point."""
+    outcomes: Annotated[list[OutcomeName], Field(min_length=1)] = Field(default=["accuracy"])
+    """What variants are compared in: the list is in trainer/lab."""
     tune: Tuning | None = None
     """A stage before, in which every variant is given its own best settings."""
     rollouts: Count | None = None

@@ -80,6 +80,27 @@ def test_other_claims_of_the_same_sweep(folder: Path, capsys: pytest.CaptureFixt
     assert (found["seeds_needed"] is not None) == (answer == "not decided")
 
 
+def test_a_claim_is_about_the_outcome_that_it_names(folder: Path, capsys: pytest.CaptureFixture[str]):
+    """Of the residual less is better; a sweep that does not name it is refused before its cells are run."""
+    claim = {"against": ["grpo"], "outcome": "residual"}
+    assert main([written(folder, **claim)]) == 2
+    assert "Write outcomes: [accuracy, residual] there" in capsys.readouterr().err
+    with (folder / "sweep.yaml").open("a") as file:
+        file.write("outcomes: [accuracy, residual]\n")
+    assert main([written(folder, **claim), "--no-run"]) == 2
+    assert "no residual can be computed" in capsys.readouterr().err
+    for seed in range(5):
+        for variant in ("grpo", "lopti"):
+            with (folder / f"results/{variant}-s{seed}/run/metrics.jsonl").open("a") as log:
+                residual = 0.5 - 0.02 * seed * (variant == "lopti") - 0.1 * (variant == "lopti")
+                log.write(json.dumps({"step": 20, "cancellation/shared_prefix": residual}) + "\n")
+    for direction, answer in (("better", "Supported"), ("worse", "Contradicted")):
+        assert main([written(folder, **claim, direction=direction), "--no-run"]) == 0
+        said = capsys.readouterr().out
+        assert f"{answer}: " in said
+        assert "lopti − grpo: -0.140 [-0.179, -0.101], 5 seeds\n" in said  # .1 + 0 … .08: t(4) = 2.776 · .0316 / √5
+
+
 def test_one_changed_byte_is_noticed_and_named(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main([str(folder / "order.yaml"), "--no-run"]) == 0
     certificate = folder / "order.certificate.json"

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.command.sweep import main as sweep
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
-from evenkeel.trainer.lab.sweeps.checking import checked_plans
+from evenkeel.trainer.lab.sweeps.cells import cells_of
+from evenkeel.trainer.lab.sweeps.checking import check_outcomes, checked_plans
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.plans import plans_of
 from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 
@@ -53,6 +56,38 @@ def test_variants_whose_cells_would_be_refused_are_named_before_the_first_cell(
     ):
         assert re.search(f"^{words}", said, flags=re.MULTILINE), said
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("base", "lacking"),
+    [
+        (
+            "evaluation: {before: false}\n",
+            {
+                "tax": ["evaluation.before: true", "trl.beta: 1e-8"],
+                "drift_between_right_answers": ["evaluation.samples: 8", "evaluation.before: true"],
+                "jitter": ["evaluation.every_steps"],
+            },
+        ),
+        ("evaluation: {every_steps: 20, samples: 2}\ntrl: {beta: 1e-8}\n", {}),  # of 25: before, at 20, at the end
+    ],
+)
+def test_outcomes_that_no_cell_would_record_are_refused_with_what_to_write(
+    tmp_path: Path, base: str, lacking: dict[str, list[str]]
+):
+    outcomes = ["tax", "drift_between_right_answers", "jitter", "residual"]
+    loaded, tree = load_sweep(written(tmp_path, {}, base, outcomes=outcomes))
+    plans = plans_of(loaded, cells_of(loaded), tree)
+    found = []
+    try:
+        check_outcomes(loaded, plans, tree)
+    except Refusal as refusal:
+        found = refusal.problems
+    assert len(found) == len(lacking)
+    for problem, (name, settings) in zip(found, lacking.items(), strict=True):
+        assert f"names {name}, " in problem.what
+        assert all(setting in problem.instead for setting in settings)
+        assert problem.instead.count(": ") == sum(setting.count(": ") for setting in settings)
 
 
 def test_rows_that_variants_share_are_made_once_under_the_variables_of_the_sweep(tmp_path: Path):

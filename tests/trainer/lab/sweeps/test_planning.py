@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evenkeel.trainer.command import sweep as script
+from evenkeel.trainer.lab.reports.outcomes import OUTCOMES
+from evenkeel.trainer.lab.reports.run_files import read_runs
 from evenkeel.trainer.lab.statistics.planning import detectable_difference, verdict_power
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.pilots import Pilot, read_pilot
@@ -44,3 +47,15 @@ def test_the_command_prints_the_plan(tmp_path: Path, capsys):
     options = ["--pilot", str(folder), "--items", "100", "--difference", "0.3"]
     assert script.main(["plan", str(file), *options]) == 0
     assert "With 5 seeds and 100 items it detects a true difference of" in capsys.readouterr().out
+    for wrong, message in ((["jiter"], "Did you mean jitter?"), (["jitter", "--items", "9"], "Leave out --items.")):
+        assert script.main(["plan", str(file), "--pilot", str(folder), "--outcome", *wrong]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_an_outcome_of_one_number_a_run_is_planned_by_the_spread_of_its_differences(tmp_path: Path):
+    folder = record_sweep(tmp_path / "sweep", seeds=(0, 1, 2), items=24, unfinished=LOPTI)
+    pilot = read_pilot(folder, "", OUTCOMES["jitter"])
+    runs = read_runs(folder).by_variant
+    ours, theirs = (OUTCOMES["jitter"].values([*runs[name].values()], "test") for name in ("ar", "grpo"))
+    assert pilot.components.seed_variance(1) == pytest.approx(np.var(ours - theirs, ddof=1))
+    assert (pilot.components.items, pilot.num_items) == (0, 1)

@@ -1,0 +1,129 @@
+"""Each outcome of runs so small that its number can be worked out by hand, and what reports say of outcomes."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from evenkeel.trainer.lab.reports.contents import report_on
+from evenkeel.trainer.lab.reports.outcomes import OUTCOMES, OutcomeName, tokens_reached
+from evenkeel.trainer.lab.reports.run_files import RecordedRun
+from evenkeel.trainer.lab.statistics.intervals import StatisticsError
+from tests.trainer.lab.reports.recorded_sweep import record_sweep
+
+LOG_2 = math.log(2)
+
+
+def recorded(
+    folder: Path,
+    curve: Mapping[int, float],
+    series: Mapping[str, Mapping[int, float]] | None = None,
+    answers: Mapping[int, Sequence[str]] | None = None,
+) -> RecordedRun:
+    """A run: step → accuracy, metric → step → value, step → items, each letter an answer of one: ``.`` is wrong."""
+    lines = [{"step": step, "eval/test/avg@2": value} for step, value in curve.items()]
+    lines += [{"step": step, key: value} for key, found in (series or {}).items() for step, value in found.items()]
+    (folder / "evaluations/test").mkdir(parents=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for step, items in (answers or {}).items():
+        drawn = [(item, *each) for item, letters in enumerate(items) for each in enumerate(letters)]
+        rows = [{"item": i, "sample": k, "correct": letter != ".", "answer": letter} for i, k, letter in drawn]
+        parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"evaluations/test/step-{step:06d}.parquet")
+    return RecordedRun(folder, folder.name, 0)
+
+
+def measured(name: str, *runs: RecordedRun) -> Any:
+    return OUTCOMES[name].values(runs, "test")
+
+
+def test_shares_of_right_answers_and_what_they_cover(tmp_path: Path):
+    run = recorded(tmp_path / "a", {4: 0.0}, answers={4: ["x.", "..", "xy"]})
+    other = recorded(tmp_path / "b", {4: 0.0}, answers={4: ["x...", "....", "x.xx"]})
+    assert measured("accuracy", run, other).tolist() == [[0.5, 0, 1], [0.25, 0, 0.75]]
+    # pass@2: 1 − C(3, 2) / C(4, 2) = 1/2 of the first of the second run, and 1 of its last
+    assert measured("coverage", run, other) == pytest.approx(np.array([[0.5, 0, 0], [0.25, 0, 0.25]]))
+
+
+def test_the_end_of_a_run_is_the_last_tenth_of_its_batches(tmp_path: Path):
+    ends = dict.fromkeys(range(1, 18), 9.0) | {18: 0.2, 19: 0.4, 20: 0.6}
+    run = recorded(tmp_path / "a", {0: 0.2, 20: 0.4}, {"entropy": ends, "kl": ends})
+    assert measured("entropy", run) == pytest.approx([0.4])
+    assert measured("tax", run) == pytest.approx([math.log(0.4 / 20)])  # 20 points were gained
+
+
+def test_the_residual_is_that_of_the_whole_run(tmp_path: Path):
+    run = recorded(tmp_path / "a", {0: 0.2}, {"cancellation/shared_prefix": {1: 0.1, 2: 0.2, 20: 0.6}})
+    assert measured("residual", run) == pytest.approx([0.3])
+
+
+def test_right_answers_drift_where_fewer_of_them_are_written(tmp_path: Path):
+    """As many before and after: half and half, then 3 of 4. Of more after: any two, of which 2 of 3 pairs differ."""
+    answers = {0: ["aabb", "ab..", "a..."], 8: ["aaab", "aab.", "aaa."]}
+    (found,) = measured("drift_between_right_answers", recorded(tmp_path / "a", {8: 0.0}, answers=answers))
+    skewed = -0.75 * math.log(0.75) - 0.25 * math.log(0.25)
+    assert found[:2] == pytest.approx([skewed - LOG_2, 2 / 3 * LOG_2 - LOG_2])
+    assert math.isnan(found[2])  # one right answer has no other
+
+
+def test_an_answer_is_what_the_completion_says_rather_than_what_was_read(tmp_path: Path):
+    """The verifier reads both orders of the persons as one."""
+    run = recorded(tmp_path / "a", {8: 0.0}, answers={0: ["aa"], 8: ["aa"]})
+    file = tmp_path / "a/evaluations/test/step-000008.parquet"
+    texts = ["<answer>?</answer> so <answer>A, B</answer>", "<answer>?</answer> or <answer>B,\n A</answer>"]
+    rows = [{**row, "completion": text} for row, text in zip(parquet.read_table(file).to_pylist(), texts, strict=True)]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    assert measured("drift_between_right_answers", run) == pytest.approx(np.array([[LOG_2]]))
+
+
+def test_jitter_is_the_mean_second_difference(tmp_path: Path):
+    run = recorded(tmp_path / "a", {0: 0.1, 5: 0.4, 10: 0.3, 15: 0.5})
+    assert measured("jitter", run) == pytest.approx([(0.4 + 0.3) / 2])  # |.3 − .8 + .1|, |.5 − .6 + .4|
+
+
+def test_tokens_are_counted_to_what_all_runs_reach(tmp_path: Path):
+    """.4: three quarters of the way from .1 to .5, and the last point of the other. 100 tokens a step."""
+    tokens = {"num_tokens": {step: 100.0 * step for step in (5, 10, 20)}}
+    fast = recorded(tmp_path / "a", {0: 0.1, 10: 0.5, 20: 0.3}, tokens)
+    slow = recorded(tmp_path / "b", {0: 0.1, 10: 0.3, 20: 0.4}, tokens)
+    assert measured("tokens_to_threshold", fast, slow) == pytest.approx(np.log([750, 2000]))
+    falls, rises = tokens_reached([([0, 60], [0.5, 0.2]), ([0, 60], [0.1, 0.4])])  # .2, where one of them began
+    assert math.isnan(falls)
+    assert rises == pytest.approx(math.log(20))
+
+
+@pytest.mark.parametrize("name", sorted({*OUTCOMES} - {"accuracy"}))
+def test_a_run_that_recorded_too_little_is_named(name: str, tmp_path: Path):
+    """It has its KL, and gained nothing for it."""
+    run = recorded(tmp_path / "bare", {0: 0.3, 10: 0.2}, {"kl": {10: 0.1}}, {0: ["a"], 10: ["a"]})
+    with pytest.raises(StatisticsError, match=f"bare-s0: no {name} can be computed. It takes "):
+        measured(name, run)
+
+
+def test_names_are_those_of_the_list():
+    assert get_args(OutcomeName) == tuple(OUTCOMES)
+
+
+def test_a_report_has_the_outcomes_that_its_sweep_names_and_counts_all_comparisons(tmp_path: Path):
+    sweep = record_sweep(tmp_path / "sweep", effects={"ar": 1.5})
+    written = json.loads((sweep / "sweep.json").read_text())
+    (sweep / "sweep.json").write_text(json.dumps(written | {"outcomes": ["residual", "tax", "accuracy"]}))
+    for number, cell in enumerate(written["cells"]):
+        residual = 0.01 * (number % 3) + (0.2 if cell["variant"] == "ar" else 0.5)
+        with (sweep / cell["name"] / "run/metrics.jsonl").open("a") as log:
+            log.write(json.dumps({"step": 40, "cancellation/shared_prefix": residual}) + "\n")
+    report = report_on(sweep)
+    assert report.headline.startswith("Against grpo, by residual, better: ar;")  # less of it is better
+    assert [name for name in report.tables if name.startswith(("verdict", "outcome"))] == [
+        "outcome-residual",
+        "verdicts",
+    ]
+    notes = " ".join(report.notes)
+    assert "Not compared in tax: ar with grpo. ar-s0, " in notes
+    assert "4 comparisons of equals give about 0.2 verdicts" in notes
+    assert report.tables["verdicts"].headings[3].note == "of 4"

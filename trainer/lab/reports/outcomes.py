@@ -1,0 +1,247 @@
+"""The outcomes that variants are compared in: what each is, and how it is read from what runs record.
+
+Sweeps, plans, reports and claims name them from `OUTCOMES`. A function below is one outcome, and its docstring the
+definition that reports show; it returns (runs,) or (runs, items), NaN where a run recorded too little. What a single
+update does (rose_share, frozen_move, gradient_norm_share) is measured by ``evenkeel gradients … --figures``.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+
+from evenkeel.trainer.evaluation.metrics import pass_at_k
+from evenkeel.trainer.lab.reports.accuracies import final_accuracies
+from evenkeel.trainer.lab.reports.held_out import Floats, read_answers
+from evenkeel.trainer.lab.reports.run_files import RecordedRun
+from evenkeel.trainer.lab.statistics.intervals import StatisticsError
+
+OutcomeName = Literal[
+    "accuracy", "coverage", "entropy", "tax", "drift_between_right_answers", "jitter", "tokens_to_threshold", "residual"
+]
+Runs = Sequence[RecordedRun]
+Measure = Callable[[Runs, str], Floats]
+Curve = tuple[Sequence[float], Sequence[float]]
+"""Of a run's evaluations: tokens so far and accuracies, (P,) each."""
+KL = "kl"
+RESIDUAL = "cancellation/shared_prefix"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A number by which variants are compared: `paired_difference` over seeds, and over items where it has them.
+
+    Attributes:
+        sign: 1 where more is better, −1 where less is.
+        measure: runs and a held-out set → values.
+        samples, evaluations: completions of a held-out row, and evaluations, that it takes at least.
+        start: whether it takes an evaluation before training.
+        metric: of the log, that it takes; empty where it takes none.
+    """
+
+    name: str
+    definition: str
+    unit: str
+    sign: int
+    measure: Measure
+    by_item: bool = False
+    samples: int = 1
+    evaluations: int = 1
+    start: bool = False
+    metric: str = ""
+
+    @property
+    def needs(self) -> str:
+        """What a run must log."""
+        number = "1 before training and 1 later" if self.start else self.evaluations
+        samples = f" of {self.samples} samples a row" if self.samples > 1 else ""
+        metric = f"; the metric {self.metric}" if self.metric else ""
+        return f"evaluations: {number}{samples}{metric}"
+
+    def values(self, runs: Runs, dataset: str) -> Floats:
+        """`measure`, of runs that all have a value.
+
+        Raises:
+            StatisticsError: some have none.
+        """
+        found = self.measure(runs, dataset)
+        rows = zip(runs, [*found], strict=True)
+        if absent := [f"{run.variant}-s{run.seed}" for run, row in rows if np.isnan(row).all()]:
+            lacking = f"{', '.join(absent)}: no {self.name} can be computed."
+            raise StatisticsError(f"{lacking} It takes {self.needs}.")
+        return found
+
+
+OUTCOMES: dict[str, Outcome] = {}
+"""All outcomes by name, in the order in which they are listed."""
+
+
+def outcome(unit: str, sign: int, **fields: Any) -> Callable[[Measure], Measure]:
+    """Decorator that adds a function to `OUTCOMES`; the arguments are fields of `Outcome`."""
+
+    def listed(measure: Measure) -> Measure:
+        name = measure.__name__
+        definition = " ".join((measure.__doc__ or "").split())
+        OUTCOMES[name] = Outcome(name, definition, unit, sign, measure, **fields)
+        return measure
+
+    return listed
+
+
+@outcome("share", 1, by_item=True)
+def accuracy(runs: Runs, dataset: str) -> Floats:
+    """Share of right answers at the last evaluation."""
+    return final_accuracies(runs, dataset)
+
+
+@outcome("share", 1, by_item=True, samples=2)
+def coverage(runs: Runs, dataset: str) -> Floats:
+    """pass@k − avg@k at the last evaluation, with k the fewest samples of a row in the compared runs."""
+    last = [run.final_answers(dataset) for run in runs]
+    answers = [found.verdicts_by_item if found else {} for found in last]
+    items = sorted(set.intersection(*map(set, answers)))
+    k = min((len(each[item]) for each in answers for item in items), default=0)
+    if k < 2:
+        return np.full(len(runs), np.nan)
+    verdicts = [[each[item] for item in items] for each in answers]
+    solved = [[pass_at_k(np.array([row]), k)[0] for row in rows] for rows in verdicts]
+    return np.array(solved) - final_accuracies(runs, dataset)
+
+
+@outcome("nats a token", 1, metric="entropy")
+def entropy(runs: Runs, dataset: str) -> Floats:
+    """Mean of `entropy`, that of the trained tokens, over the last tenth of the rollout batches."""
+    return np.array([_end(run, "entropy") for run in runs])
+
+
+def _end(run: RecordedRun, metric: str) -> float:
+    """Mean over the last tenth of the rollout batches."""
+    series = run.series(metric)
+    first = 0.9 * max(series, default=0.0)
+    return _mean([value for point, value in series.items() if point >= first])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return mean(values) if values else math.nan
+
+
+@outcome("log (nats a token for each point)", -1, start=True, metric=KL)
+def tax(runs: Runs, dataset: str) -> Floats:
+    """Log of `kl`, from the initial policy on the trained tokens, mean over the last tenth of the rollout batches, over
+    the points of accuracy gained since before training; none where nothing was gained.
+    """
+    found = []
+    for run in runs:
+        curve = run.held_out()[dataset]
+        gain = curve[max(curve)] - curve.get(0.0, math.nan)
+        found.append(_log(_end(run, KL)) - _log(100 * gain))
+    return np.array(found)
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else math.nan
+
+
+@outcome("nats", 1, by_item=True, samples=2, start=True)
+def drift_between_right_answers(runs: Runs, dataset: str) -> Floats:
+    """Entropy of the clusters of a row's equal right answers at the last evaluation − before training, both of as many
+    answers (rarefied), on rows with two at both in all compared runs.
+    """
+    changes = []
+    for run in runs:
+        before = _right_answers(run.answers.get(dataset, {}).get(0))
+        after = _right_answers(run.final_file(dataset))
+        changes.append({item: entropy_change(before.get(item, []), after[item]) for item in after})
+    items = sorted(set().union(*changes))
+    return np.array([[each.get(item, math.nan) for item in items] for each in changes])
+
+
+def _right_answers(file: Path | None) -> dict[int, list[str]]:
+    """Item → its right answers: the last ``<answer>`` as it was written, or else what the verifier read."""
+    answers = read_answers(file) if file else None
+    found: dict[int, list[str]] = {}
+    for record in answers.counted if answers else ():
+        completion = record.get("completion") or ""
+        written = re.findall(r"<answer>(.*?)</answer>", completion, re.DOTALL)
+        text = written[-1] if written else record.get("answer")
+        if record.get("correct") and text is not None:
+            found.setdefault(record["item"], []).append(" ".join(text.split()))
+    return found
+
+
+def entropy_change(before: Sequence[str], after: Sequence[str]) -> float:
+    """`rarefied_entropy` after − before, both of the smaller number of answers; NaN where that is below 2."""
+    size = min(len(before), len(after))
+    if size < 2:
+        return math.nan
+    return rarefied_entropy(after, size) - rarefied_entropy(before, size)
+
+
+def rarefied_entropy(answers: Sequence[str], size: int) -> float:
+    """Expected entropy, in nats, of ``size`` of the answers, drawn without replacement: more of them add nothing.
+
+    ``−Σ_K Σ_j h(j) · j/n · log(j/n)``, K answers in each cluster of equal ones, h hypergeometric: n drawn, K of all N.
+    Source: rarefaction, Hurlbert 1971, Ecology 52.
+    """
+    drawn = np.arange(1, size + 1)
+    terms = -drawn / size * np.log(drawn / size)
+    clusters = Counter(answers).values()
+    chances = [stats.hypergeom.pmf(drawn, len(answers), each, size) for each in clusters]
+    return float(sum(each @ terms for each in chances))
+
+
+@outcome("share", -1, evaluations=3)
+def jitter(runs: Runs, dataset: str) -> Floats:
+    """Mean of abs(m_{k+1} − 2 m_k + m_{k−1}) of the accuracies m at a run's evaluations."""
+    curves = [[*run.held_out()[dataset].values()] for run in runs]
+    return np.array([_mean(np.abs(np.diff(each, 2)).tolist()) for each in curves])
+
+
+@outcome("log (tokens)", -1, evaluations=2)
+def tokens_to_threshold(runs: Runs, dataset: str) -> Floats:
+    """Log of the tokens until accuracy first reaches the highest one that all compared runs reach after the start."""
+    return tokens_reached([tokens_curve(run, dataset) for run in runs])
+
+
+def tokens_curve(run: RecordedRun, dataset: str) -> Curve:
+    """The curve of a run; empty where it logged no tokens."""
+    curve = run.held_out()[dataset]
+    tokens = {0.0: 0.0, **run.series("num_tokens")}
+    if len(tokens) < 2:
+        return [], []
+    so_far = np.interp([*curve], [*tokens], [*tokens.values()])
+    return so_far.tolist(), [*curve.values()]
+
+
+def tokens_reached(curves: Sequence[Curve]) -> Floats:
+    """Log of the tokens until each curve, straight between points, first reaches what all do after their first one.
+
+    NaN for a curve that begins there, and for all where one has a single point.
+    """
+    if any(len(accuracies) < 2 for _, accuracies in curves):
+        return np.full(len(curves), np.nan)
+    threshold = min(max(accuracies[1:]) for _, accuracies in curves)
+    found = []
+    for tokens, accuracies in curves:
+        above = np.greater_equal(accuracies, threshold)
+        end = int(above.argmax()) + 1
+        part = slice(max(0, end - 2), end)
+        reached = np.interp(threshold, accuracies[part], tokens[part])
+        found.append(_log(float(reached)))
+    return np.array(found)
+
+
+@outcome("share", -1, metric=RESIDUAL)
+def residual(runs: Runs, dataset: str) -> Floats:
+    """Mean of `cancellation/shared_prefix` over the run."""
+    return np.array([_mean([*run.series(RESIDUAL).values()]) for run in runs])
+
+
+ACCURACY = OUTCOMES["accuracy"]
