@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenkeel.errors import Refusal as Refusal
     from evenkeel.rewards.parts import GENERATORS as GENERATORS
     from evenkeel.rewards.parts import build_verifier as build_verifier
     from evenkeel.rewards.registry import PartError as PartError
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from evenkeel.rewards.verifier import Verifier as Verifier
 
 _FROM = {
-    "Refusal": "evenkeel.errors",
     "PartError": "evenkeel.rewards.registry",
     **dict.fromkeys(("Verdict", "Verifier"), "evenkeel.rewards.verifier"),
     **dict.fromkeys(("RewardFunction", "reward_functions"), "evenkeel.rewards.reward_function"),

@@ -100,9 +100,12 @@ class TRLFunction(TokenVerifier):
         for what, values in {"rewards": rewards, **logged}.items():
             if len(values) != len(completions):
                 raise ValueError(f"it returned {len(values)} {what} for {len(completions)} completions")
-        columns = json.loads(json.dumps(logged, default=str))
-        rows = ({name: values[row] for name, values in columns.items()} for row in range(len(rewards)))
-        verdicts = [_verdict(reward, row) for reward, row in zip(rewards, rows, strict=True)]
+        logged = json.loads(json.dumps(logged, default=str))
+        verdicts = []
+        for row, reward in enumerate(rewards):
+            reason = NOT_APPLICABLE if reward is None else f"it returned {reward:g}"
+            columns = {name: values[row] for name, values in logged.items()}
+            verdicts.append(Verdict(reward, None, reason, applies=reward is not None, columns=columns))
         return [replace(verdicts[0], metrics=metrics), *verdicts[1:]]
 
     def called(self, arguments: Mapping[str, Any]) -> Any:
@@ -128,8 +131,3 @@ class TRLFunction(TokenVerifier):
             "completion_ids": [tokens(f"{text} <end>", ids) for text, ids in zip(completions, token_ids, strict=True)],
             "trainer_state": next((row["trainer_state"] for row in rows if "trainer_state" in row), AT_START),
         }
-
-
-def _verdict(reward: float | None, columns: dict[str, Any]) -> Verdict:
-    reason = NOT_APPLICABLE if reward is None else f"it returned {reward:g}"
-    return Verdict(reward, None, reason, applies=reward is not None, columns=columns)

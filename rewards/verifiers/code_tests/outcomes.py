@@ -32,11 +32,7 @@ exec(compile({code!r}, "answer.py", "exec", dont_inherit=True), globals())
 
 
 class ScoringFailedError(RuntimeError):
-    """The sandbox failed, not the program: nothing is known about the answer."""
-
-
-class StarvedError(ScoringFailedError):
-    """The program waited too long for a processor: nothing is known about the answer."""
+    """The sandbox failed, or the program had no processor: nothing is known about the answer."""
 
 
 class AnswerError(Exception):
@@ -82,7 +78,7 @@ class AnswerSession:
 
         Raises:
             AnswerError: the process has ended.
-            StarvedError: it was cut off at the limit of wall time, more than half of which the tests took.
+            ScoringFailedError: it was cut off at the limit of wall time, more than half of which the tests took.
         """
         started = time.monotonic()
         try:
@@ -93,7 +89,7 @@ class AnswerSession:
         finally:
             self._asked_seconds += time.monotonic() - started
         if run.status == "killed_wall" and self._asked_seconds < self._limits.wall_seconds / 2:
-            raise StarvedError(f"its tests alone took {self._limits.wall_seconds} s")
+            raise ScoringFailedError(f"its tests alone took {self._limits.wall_seconds} s")
         raise AnswerError(f"the program {ended(run)}", killed=run.killed)
 
 
@@ -131,7 +127,7 @@ def raised_text(content: list[object]) -> str:
 def ended(run: Run) -> str:
     """How a process ended, in words. Raises ``ScoringFailedError`` if that says nothing about the program."""
     if run.status == "starved":
-        raise StarvedError(f"the program waited {run.waited_seconds:.0f} s for a processor")
+        raise ScoringFailedError(f"the program waited {run.waited_seconds:.0f} s for a processor")
     if run.status == "failed_to_start":
         raise ScoringFailedError(f"the sandbox failed: {run.problem}")
     words = {

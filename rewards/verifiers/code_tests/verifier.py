@@ -26,7 +26,6 @@ from evenkeel.rewards.verifiers.code_tests.kinds import (
 )
 from evenkeel.rewards.verifiers.code_tests.outcomes import (
     ScoringFailedError,
-    StarvedError,
     call_outcomes,
     program_outcomes,
     stdin_outcomes,
@@ -74,20 +73,17 @@ class CodeTests(Verifier):
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Score the program in ``completion`` by the tests in ``reference``."""
+        code = code_block(completion)
         try:
             tests = limited(read_tests(reference), self.max_tests)
-        except UnusableTestsError as error:
-            return Verdict(None, None, f"unusable tests: {error}")
-        code = code_block(completion)
-        if code.text is None:
-            return Verdict(0.0, None, code.problem)
-        try:
+            if code.text is None:
+                return Verdict(0.0, None, code.problem)
             verdict = self._scored(code.text, tests)
         except UnusableTestsError as error:
             verdict = Verdict(None, None, f"unusable tests: {error}")
         except ScoringFailedError as error:
             verdict = Verdict(None, None, str(error))
-        return replace(verdict, answer=code.text[:LONGEST_SHOWN])
+        return replace(verdict, answer=code.text and code.text[:LONGEST_SHOWN])
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Score a batch, as many completions in parallel as the sandbox has slots.
@@ -124,7 +120,7 @@ class CodeTests(Verifier):
             if outcome.killed:
                 break
             if waited > longest:
-                raise StarvedError(f"the programs of the row waited {waited:.0f} s for a processor")
+                raise ScoringFailedError(f"the programs of the row waited {waited:.0f} s for a processor")
             if time.monotonic() - started - waited > longest:
                 first_mistake = first_mistake or f"the tests of the row took more than {longest:g} s"
                 killed = True

@@ -41,7 +41,12 @@ def pairs_of_columns(columns: Mapping[str, Any]) -> list[Pair]:
 
 def pairs_of_list(tests: Sequence[Any]) -> list[Pair]:
     """LiveCodeBench, DeepCoder, PrimeIntellect: a list of ``{"input", "output", "testtype" | "type", …}``."""
-    return [_pair(test) for test in tests]
+    pairs = []
+    for test in tests:
+        stated = test.get("testtype") or test.get("type") or ""
+        wrapped = stated == "function_call"
+        pairs.append(Pair(test["input"], test["output"], _KINDS[stated], function_name(test), wrapped))
+    return pairs
 
 
 def cases_of_pairs(pairs: Sequence[Pair], name: str) -> StdinCases | FunctionCalls:
@@ -71,11 +76,6 @@ def function_name(row: Mapping[str, Any]) -> str:
     named = metadata.get("func_name") if isinstance(metadata, Mapping) else None
     found = row.get("fn_name") or named or ""
     return found if isinstance(found, str) else ""
-
-
-def _pair(test: Any) -> Pair:
-    stated = test.get("testtype") or test.get("type") or ""
-    return Pair(test["input"], test["output"], _KINDS[stated], function_name(test), wrapped=stated == "function_call")
 
 
 def _stdin_cases(pairs: Sequence[Pair]) -> StdinCases:

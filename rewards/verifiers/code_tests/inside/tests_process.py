@@ -82,7 +82,7 @@ class Tests:
         """The number of tests, then the result of each, with the reason if it failed."""
         names = self._names()
         self._connection.under_test = self._classes()
-        for title in self._before_tests():
+        for title in ("preamble", "setup") if self._kind == "asserts" else self._trees:
             passed, reason = self._tried(self._executed, title, names)
             if not passed:
                 yield ["tested", False, f"before the tests: {reason}"]
@@ -103,9 +103,6 @@ class Tests:
         parameters = [node.args.args[0].arg for node in checks if isinstance(node, ast.FunctionDef) and node.args.args]
         known_as = dict.fromkeys(parameters if self._kind == "check" else [], self._entry_point)
         return classes_in_tests(shared, tests, known_as)
-
-    def _before_tests(self) -> list[str]:
-        return ["preamble", "setup"] if self._kind == "asserts" else list(self._trees)
 
     def _collected(self, names: dict[str, Any]) -> list[pytest_stand_in.Test]:
         if self._kind == "asserts":
