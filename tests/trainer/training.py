@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,18 @@ def train(
     given = {"peft_config": peft_config, "callbacks": callbacks, **(strategies or {})}
     trainer: GRPOTrainer = made(trainer_class, model, output_dir, strategies=given, **settings)
     trainer.train(resume_from_checkpoint=resume_from_checkpoint)
+    return trainer
+
+
+def shown(trainer: Any, see: Callable[[Any, Any], None]) -> Any:
+    """``trainer``, which shows each rollout batch and its signals to ``see`` before it is credited."""
+    estimate = trainer.parts.advantages.write_advantages
+
+    def seen(rollout: Any, signals: Any, logs: Any) -> Any:
+        see(rollout, signals)
+        return estimate(rollout, signals, logs)
+
+    trainer.parts.advantages.write_advantages = seen
     return trainer
 
 

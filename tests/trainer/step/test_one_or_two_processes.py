@@ -75,10 +75,10 @@ for name, asked in cases.items():
     written = {} if asked.get("generates") else {"rollout_func": rollouts}
     trainer_class, reward = classes.get(asked.get("kind"), RLVRTrainer), rewards.get(asked.get("kind"), digit_reward)
     train(
-        trainer_class, model, folder, strategies={**asked["strategies"], **written}, reward=reward,
+        trainer_class, model, folder, strategies={**asked.get("strategies", {}), **written}, reward=reward,
         callbacks=[Gradients()], per_device_train_batch_size=asked.get("rows", 16) // processes,
         num_iterations=asked.get("num_iterations", 1), max_steps=4,
-        optim="sgd", learning_rate=0.5, lr_scheduler_type="constant", max_grad_norm=0.0, **asked["settings"],
+        optim="sgd", learning_rate=0.5, lr_scheduler_type="constant", max_grad_norm=0.0, **asked.get("settings", {}),
     )
     if os.environ["RANK"] == "0":
         torch.save(seen, folder / f"{name}.pt")
@@ -88,15 +88,12 @@ LOPTI_ETA = 1 / 24
 """The threshold lies where the probabilities of this policy of 24 words do, so that both passes train."""
 COMMON = {"generation": "compact", "common_random_numbers": True}
 CASES = {
-    "stock": {"strategies": {}, "settings": {"loss_type": "grpo"}, "num_iterations": 2, "kind": "stock"},
-    "grpo": {"strategies": {}, "settings": {"loss_type": "grpo"}, "num_iterations": 2},
-    "grpo, token mean": {"strategies": {}, "settings": {"loss_type": "dapo"}},
-    "adv_reweight": {"strategies": {"token_weight": "adv_reweight"}, "settings": {}},
-    "lopti": {"strategies": {"update_schedule": {"name": "lopti", "eta": LOPTI_ETA}}, "settings": {}},
-    "lopti, random": {
-        "strategies": {"update_schedule": {"name": "lopti", "eta": LOPTI_ETA, "order": "random"}},
-        "settings": {},
-    },
+    "stock": {"settings": {"loss_type": "grpo"}, "num_iterations": 2, "kind": "stock"},
+    "grpo": {"settings": {"loss_type": "grpo"}, "num_iterations": 2},
+    "grpo, token mean": {"settings": {"loss_type": "dapo"}},
+    "adv_reweight": {"strategies": {"token_weight": "adv_reweight"}},
+    "lopti": {"strategies": {"update_schedule": {"name": "lopti", "eta": LOPTI_ETA}}},
+    "lopti, random": {"strategies": {"update_schedule": {"name": "lopti", "eta": LOPTI_ETA, "order": "random"}}},
     "rows over all ranks": {
         "strategies": {"cut": "over_all_ranks"},
         "settings": {"loss_type": "grpo", "steps_per_generation": 2},
@@ -106,24 +103,21 @@ CASES = {
         "settings": {"steps_per_generation": 2},
     },
     "exchangeable": {"strategies": {"advantage": "exchangeable"}, "settings": {"loss_type": "grpo"}},
-    "common_random_numbers": {"strategies": COMMON, "settings": {}, "generates": True},
+    "common_random_numbers": {"strategies": COMMON, "generates": True},
     "rlcsd": {
         "strategies": {"token_weight": {"name": "rlcsd", "temperature": 1.0}, **COMMON},  # 0.02: 50 times the rounding
-        "settings": {},
         "generates": True,
         "kind": "scored",
     },
-    "noise": {"strategies": COMMON, "settings": {}, "generates": True, "kind": "noisy"},
+    "noise": {"strategies": COMMON, "generates": True, "kind": "noisy"},
     "dynamic, a group on both": {
         "strategies": {"prompt_sampler": "dynamic", **COMMON},
-        "settings": {},
         "generates": True,
         "kind": "scored",
         "rows": 12,
     },
     "ibpo, a group on both": {
         "strategies": {"advantage": {"name": "ibpo", "lam": 0.5}, "revision": {"references": 2}, **COMMON},
-        "settings": {},
         "generates": True,
         "kind": "partly",
         "rows": 12,

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
 from evenkeel.trainer.step.records import recorded_groups
-from tests.trainer.training import PROMPTS, digit_reward, train
+from tests.trainer.training import PROMPTS, digit_reward, made
 
 
 def digit_scores(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float | None]:
@@ -28,14 +28,10 @@ def digit_scores(completions: list[Any], log_extra: Any = None, **_: Any) -> lis
 def recorded(model: Path, folder: Path, per_batch: int | None = None, **settings: Any) -> tuple[Any, dict[int, Any]]:
     """A run with `digit_scores`, and what its sink was given: number of the batch → columns."""
     found: dict[int, Any] = {}
-
-    class Recording(RLVRTrainer):
-        def train(self, *positional: Any, **keywords: Any) -> Any:
-            recorder = self.parts.recorder
-            recorder.sink, recorder.rows_per_batch = found.__setitem__, per_batch
-            return super().train(*positional, **keywords)
-
-    return train(Recording, model, folder, reward=digit_scores, **settings), found
+    trainer = made(RLVRTrainer, model, folder, reward=digit_scores, **settings)
+    trainer.parts.recorder.sink, trainer.parts.recorder.rows_per_batch = found.__setitem__, per_batch
+    trainer.train()
+    return trainer, found
 
 
 def test_rows_are_what_was_sampled_scored_and_trained(tiny_model: Path, tmp_path: Path):

@@ -7,7 +7,7 @@ import pytest
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.revisions import edit_mask, references
-from tests.trainer.training import max_difference, moved, train
+from tests.trainer.training import made, max_difference, moved, shown, train
 
 TEMPLATE = "{prompt} | {answer} | {reference}"
 STRATEGIES = {"advantage": {"name": "ibpo", "lam": 0.5}, "revision": {"references": 2, "template": TEMPLATE}}
@@ -29,30 +29,24 @@ def early_digit(completions: list[Any], log_extra: Any, log_metric: Any, **_: An
 
 
 class Recording(RLVRTrainer):
-    """Keeps what was asked and answered in each generation, and the columns that the estimator saw."""
-
-    def __init__(self, *positional: Any, **keywords: Any) -> None:
-        self.generations: list[dict[str, Any]] = []
-        self.seen: list[dict[str, Any]] = []
-        super().__init__(*positional, **keywords)
-        estimate = self.parts.advantages.write_advantages
-
-        def seen(rollout: Any, signals: Any, logs: Any) -> Any:
-            names = ("correct", "repair", "edited", "completion_ids", "mask")
-            self.seen.append({name: signals[name] for name in names})
-            return estimate(rollout, signals, logs)
-
-        self.parts.advantages.write_advantages = seen
+    """Keeps what was asked and answered in each generation."""
 
     def _generate(self, prompts: list[Any]) -> Any:
         result = super()._generate(prompts)
         asked = [prompt[-1]["content"] for prompt in prompts]
-        self.generations.append({"asked": asked, "ids": result[1], "answers": result[3], "n": self.num_generations})
+        vars(self).setdefault("generations", []).append(
+            {"asked": asked, "ids": result[1], "answers": result[3], "n": self.num_generations}
+        )
         return result
 
 
-def run(model: Path, folder: Path, **settings: Any) -> Any:
-    return train(Recording, model, folder, reward=early_digit, strategies=STRATEGIES, **settings)
+def run(model: Path, folder: Path, resume_from_checkpoint: str | None = None, **settings: Any) -> Any:
+    """Trained; ``seen`` holds the columns that the estimator saw."""
+    trainer = made(Recording, model, folder, reward=early_digit, strategies=STRATEGIES, **settings)
+    names, trainer.seen = ("correct", "repair", "edited"), []
+    shown(trainer, lambda _, signals: trainer.seen.append({name: signals[name] for name in names}))
+    trainer.train(resume_from_checkpoint=resume_from_checkpoint)
+    return trainer
 
 
 def test_wrong_answers_are_revised_beside_their_siblings_and_credited_where_a_right_revision_edits(

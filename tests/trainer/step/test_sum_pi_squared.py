@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo
-from tests.trainer.training import train
+from tests.trainer.training import made
 
 TEMPERATURE = 0.7
 
@@ -26,14 +26,12 @@ def watched(model: Path, folder: Path, speed: dict[str, Any], **settings: Any) -
             seen.setdefault("old_logps", old_logps)
         return dr_grpo(rewards, group_size)
 
-    class Watching(RLVRTrainer):
-        def train(self, *positional: Any, **keywords: Any) -> Any:
-            seen["is_training"] = True
-            self.parts.recorder.sink = lambda number, columns: seen.setdefault("rows", columns)
-            return super().train(*positional, **keywords)
-
     strategies = {"advantage": watching, **speed}
-    return train(Watching, model, folder, strategies=strategies, temperature=TEMPERATURE, **settings), seen
+    trainer = made(RLVRTrainer, model, folder, strategies=strategies, temperature=TEMPERATURE, **settings)
+    trainer.parts.recorder.sink = lambda number, columns: seen.setdefault("rows", columns)
+    seen["is_training"] = True
+    trainer.train()
+    return trainer, seen
 
 
 @pytest.mark.parametrize(
@@ -41,7 +39,7 @@ def watched(model: Path, folder: Path, speed: dict[str, Any], **settings: Any) -
     [
         ({}, {}),
         ({"microbatches": "planned"}, {"per_device_train_batch_size": 4, "steps_per_generation": 2}),
-        ({}, {"peft_config": LoraConfig(r=2, target_modules="all-linear")}),
+        ({"peft_config": LoraConfig(r=2, target_modules="all-linear")}, {}),
     ],
     ids=["on-policy", "scored by TRL, planned", "LoRA"],
 )

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.teachers import contrasted_siblings
-from tests.trainer.training import PROMPTS, max_difference, train
+from tests.trainer.training import PROMPTS, made, max_difference, shown, train
 
 ROWS = [{**row, "reference": str(number)} for number, row in enumerate(PROMPTS)]
 TEACHER = {"template": "{reference} {prompt} {reference}"}
@@ -26,31 +25,6 @@ def logps_after(trainer: Any, text: str, ids: torch.Tensor) -> torch.Tensor:
     return logits.log_softmax(-1).gather(1, ids[:, None])[:, 0]
 
 
-class Watching(RLVRTrainer):
-    """Keeps the signal of each batch as it is written and as it is trained, and what the policy says by itself."""
-
-    rows: Any = ROWS
-
-    def __init__(self, *positional: Any, **keywords: Any) -> None:
-        self.written: list[torch.Tensor] = []
-        self.trained: list[torch.Tensor] = []
-        super().__init__(*positional, **{**keywords, "train_dataset": Dataset.from_list(self.rows)})
-        estimate = self.parts.advantages.write_advantages
-
-        def seen(rollout: Any, signals: Any, logs: Any) -> Any:
-            teacher, mask = signals["teacher_logps"], signals["mask"]
-            own = torch.zeros_like(teacher)
-            for row, (shown, ids) in enumerate(zip(rollout.rows, rollout.batch["completion_ids"], strict=True)):
-                text = f"{shown['reference']} {shown['prompt'][0]['content']} {shown['reference']}"
-                own[row] = logps_after(self, text, ids)
-            torch.testing.assert_close(teacher * mask, own * mask, rtol=1e-4, atol=1e-5)
-            assert (teacher - signals["old_logps"])[mask.bool()].abs().mean() > 1e-3  # the answer makes a difference
-            self.written.append((teacher * mask).sum(1).sort().values)
-            return estimate(rollout, signals, logs)
-
-        self.parts.advantages.write_advantages = seen
-
-
 @pytest.mark.parametrize(
     ("speed", "settings"),
     [
@@ -63,7 +37,17 @@ class Watching(RLVRTrainer):
 def test_it_is_the_policy_that_writes_behind_the_gold_answer(
     tiny_model: Path, tmp_path: Path, speed: dict[str, Any], settings: dict[str, Any]
 ):
-    handed: list[torch.Tensor] = []
+    handed, written = list[torch.Tensor](), list[torch.Tensor]()
+
+    def see(rollout: Any, signals: Any) -> None:
+        teacher, mask = signals["teacher_logps"], signals["mask"]
+        own = torch.zeros_like(teacher)
+        for row, (asked, ids) in enumerate(zip(rollout.rows, rollout.batch["completion_ids"], strict=True)):
+            text = f"{asked['reference']} {asked['prompt'][0]['content']} {asked['reference']}"
+            own[row] = logps_after(trainer, text, ids)
+        torch.testing.assert_close(teacher * mask, own * mask, rtol=1e-4, atol=1e-5)
+        assert (teacher - signals["old_logps"])[mask.bool()].abs().mean() > 1e-3  # the answer makes a difference
+        written.append((teacher * mask).sum(1).sort().values)
 
     def weight(teacher_logps, mask, step):
         handed.append((teacher_logps * mask).sum(1))
@@ -72,36 +56,13 @@ def test_it_is_the_policy_that_writes_behind_the_gold_answer(
     strategies = {"advantage": {"name": "mix", "of": {"grpo": 0.5, "sdpo": 0.5}}, "token_weight": weight}
     strategies |= {"teacher": TEACHER, **speed}
     settings = {"max_steps": 2, "learning_rate": 5e-2, **settings}
-    trainer = train(Watching, tiny_model, tmp_path, strategies=strategies, temperature=TEMPERATURE, **settings)
-    if len(handed[-1]) == len(trainer.written[0]):  # a batch is one micro-batch, in another order of rows
-        for written, weighed in zip(trainer.written, handed[-len(trainer.written) :], strict=True):
-            torch.testing.assert_close(weighed.sort().values, written)
-
-
-class Contrasting(RLVRTrainer):
-    """Holds the contrast of each batch against one pass for each sibling, row by row."""
-
-    def __init__(self, *positional: Any, **keywords: Any) -> None:
-        self.contrasts: list[torch.Tensor] = []
-        super().__init__(*positional, **keywords)
-        estimate = self.parts.advantages.write_advantages
-
-        def seen(rollout: Any, signals: Any, logs: Any) -> Any:
-            found, mask = rollout.batch["teacher_contrast"], signals["mask"]
-            texts = self.processing_class.batch_decode(rollout.batch["completion_ids"], skip_special_tokens=True)
-            seed = rollout.position.seed(self.args.seed)
-            for row, siblings in enumerate(contrasted_siblings(signals["correct"], 4, 2, seed).tolist()):
-                shown = [texts[each] for each in siblings if each >= 0]
-                asked, ids = rollout.rows[row]["prompt"][0]["content"], rollout.batch["completion_ids"][row]
-                right, *wrong = [logps_after(self, f"{each} {asked}", ids) for each in shown] or [None]
-                own = torch.zeros_like(found[row])
-                if right is not None:
-                    own = right - torch.stack(wrong).exp().mean(0).log()
-                torch.testing.assert_close(found[row] * mask[row], own * mask[row], rtol=1e-3, atol=1e-5)
-            self.contrasts.append((found * mask).abs().sum(1))
-            return estimate(rollout, signals, logs)
-
-        self.parts.advantages.write_advantages = seen
+    given = {"strategies": strategies, "rows": ROWS, "temperature": TEMPERATURE, **settings}
+    trainer = shown(made(RLVRTrainer, tiny_model, tmp_path, **given), see)
+    trainer.train()
+    assert written
+    if len(handed[-1]) == len(written[0]):  # a batch is one micro-batch, in another order of rows
+        for one, weighed in zip(written, handed[-len(written) :], strict=True):
+            torch.testing.assert_close(weighed.sort().values, one)
 
 
 def digits_with_verdicts(completions: list[Any], log_extra: Any, **_: Any) -> list[float]:
@@ -119,10 +80,29 @@ def digits_with_verdicts(completions: list[Any], log_extra: Any, **_: Any) -> li
 def test_contrast_is_of_the_policy_behind_right_and_wrong_siblings(
     tiny_model: Path, tmp_path: Path, speed: dict[str, Any], cut: dict[str, Any]
 ):
+    """It is held against one pass for each sibling, row by row."""
+    contrasts: list[torch.Tensor] = []
+
+    def see(rollout: Any, signals: Any) -> None:
+        found, mask = rollout.batch["teacher_contrast"], signals["mask"]
+        texts = trainer.processing_class.batch_decode(rollout.batch["completion_ids"], skip_special_tokens=True)
+        seed = rollout.position.seed(trainer.args.seed)
+        for row, siblings in enumerate(contrasted_siblings(signals["correct"], 4, 2, seed).tolist()):
+            answers = [texts[each] for each in siblings if each >= 0]
+            asked, ids = rollout.rows[row]["prompt"][0]["content"], rollout.batch["completion_ids"][row]
+            right, *wrong = [logps_after(trainer, f"{each} {asked}", ids) for each in answers] or [None]
+            own = torch.zeros_like(found[row])
+            if right is not None:
+                own = right - torch.stack(wrong).exp().mean(0).log()
+            torch.testing.assert_close(found[row] * mask[row], own * mask[row], rtol=1e-3, atol=1e-5)
+        contrasts.append((found * mask).abs().sum(1))
+
     strategies = {"token_weight": "rlcsd", **speed}
     strategies["teacher"] = {"sibling_template": "{reference} {prompt}", "wrong_siblings": 2}
     settings = {"max_steps": 2, "learning_rate": 5e-2, "temperature": TEMPERATURE, **cut}
-    trainer = train(Contrasting, tiny_model, tmp_path, strategies=strategies, reward=digits_with_verdicts, **settings)
-    assert any((each > 0).any() for each in trainer.contrasts)
-    plain = train(RLVRTrainer, tiny_model, tmp_path / "plain", reward=digits_with_verdicts, **settings)
+    settings["reward"] = digits_with_verdicts
+    trainer = shown(made(RLVRTrainer, tiny_model, tmp_path, strategies=strategies, **settings), see)
+    trainer.train()
+    assert any((each > 0).any() for each in contrasts)
+    plain = train(RLVRTrainer, tiny_model, tmp_path / "plain", **settings)
     assert max_difference(trainer, plain) > 0
