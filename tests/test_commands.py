@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from evenkeel.trainer.run.launcher import parsed
 from tests.paths import ROOT
 from tests.trainer.lab.doctor.test_readers import TRL_LINES, VERL_LINES, jsonl
 from tests.trainer.lab.reports.recorded_sweep import VARIANTS, record_sweep
+from tests.waiting import wait_until
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
 IN_A_CHECKOUT = {
@@ -215,11 +215,13 @@ def to_its_first_step(command: str, folder: Path, environment: dict[str, str]) -
             stderr=said,
             start_new_session=True,
         )
-        deadline = time.monotonic() + 600
-        while not any('"loss"' in path.read_text() for path in here.glob("runs/sweeps/*/*/run/metrics.jsonl")):
-            assert started.poll() is None, (here / "said").read_text()
-            assert time.monotonic() < deadline
-            time.sleep(1)
+        logs = "runs/sweeps/*/*/run/metrics.jsonl"
+        wait_until(
+            lambda: any('"loss"' in path.read_text() for path in here.glob(logs)),
+            (here / "said").read_text,
+            can_still=lambda: started.poll() is None,
+            seconds=600,
+        )
         started.send_signal(signal.SIGINT)
         status = started.wait(timeout=300)
     assert status == 130, (here / "said").read_text()

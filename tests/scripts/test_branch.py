@@ -21,8 +21,8 @@ from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.record.wandb_file import row_of
 from tests.paths import ROOT
-from tests.scripts.test_resume import assert_same_state, untimed
-from tests.scripts.test_train import metrics, wandb_parts, write_run
+from tests.scripts.test_resume import assert_same_state
+from tests.scripts.test_train import metrics, untimed, wandb_parts, write_run
 
 FADING = "tests.scripts.strategies:FadingGRPO"
 

@@ -6,6 +6,7 @@ GRPO with a state of its own, Lopti and LoRA, on one process and on two; the vic
 the launcher, and the moment any between its start and its end: loading, generation, update, a checkpoint half written.
 """
 
+import json
 import os
 import random
 import re
@@ -21,8 +22,9 @@ import psutil
 import pytest
 
 from tests.paths import ROOT
-from tests.scripts.test_resume import tensors, untimed
-from tests.scripts.test_train import metrics, write_run
+from tests.scripts.test_resume import tensors
+from tests.scripts.test_train import metrics, untimed, write_run
+from tests.waiting import wait_until
 
 KILLS = int(os.environ.get("RANDOM_KILLS", "20"))
 SEED = int(os.environ.get("RANDOM_KILLS_SEED", str(time.time_ns() % 10**6)))
@@ -129,13 +131,13 @@ def reached(folder: Path) -> int:
 
 
 def await_step(launch: Launch, folder: Path, step: int, processes: int) -> None:
-    """Return when the run has logged ``step`` and its ranks are there: while it loads, if it had before."""
-    deadline = time.monotonic() + 300
-    while launch.process.poll() is None and (
-        reached(folder) < step or (processes > 1 and None in map(launch.rank, range(processes)))
-    ):
-        assert time.monotonic() < deadline, launch.said.read_text()[-3000:]
-        time.sleep(0.05)
+    """Return when the run has logged ``step`` and its ranks are there, or it has ended."""
+
+    def is_there() -> bool:
+        ranks_are_there = processes == 1 or None not in map(launch.rank, range(processes))
+        return launch.process.poll() is not None or (reached(folder) >= step and ranks_are_there)
+
+    wait_until(is_there, lambda: launch.said.read_text()[-3000:])
 
 
 @pytest.mark.slow
@@ -167,3 +169,40 @@ def test_a_run_that_is_killed_at_random_ends_as_the_one_that_is_not(tiny_model: 
     ended = [path for path in tmp_path.glob("cut*") if (path / "summary.json").exists()]
     assert len(ended) == 1  # begun anew where the kill came before the first checkpoint, in a directory of its own
     assert_same_end(tmp_path / "whole", ended[0])
+
+
+def ended(launch: Launch, status: int) -> str:
+    """What was said until all processes were gone."""
+    assert launch.process.wait(timeout=300) == status, launch.said.read_text()[-3000:]
+    launch.await_end(GONE_WITHIN)
+    said = launch.said.read_text()
+    assert "Traceback" not in said, said[-5000:]
+    return said
+
+
+@pytest.mark.slow
+def test_the_launcher_told_to_stop_saves_on_both_ranks(tiny_model: Path, tmp_path: Path, monkeypatch):
+    run, slowly = tmp_path / "cut", tmp_path / "slowly"
+    monkeypatch.setenv("WAIT_WHILE", str(slowly))
+    monkeypatch.setenv("WAIT_SECONDS", "0.2")
+    slowly.touch()
+
+    def file(steps: int) -> Path:
+        """Of a run of two processes; written anew it is that run with another end."""
+        rewards = [{"verifier": "tests.scripts.verifiers:unhurried"}]
+        trl = {"per_device_train_batch_size": 8, "max_steps": steps}
+        sections = {"evaluation": {"before": False}, "rewards": rewards, "trl": trl}
+        return write_run(tmp_path, tiny_model, "cut", num_processes=2, **sections)
+
+    with launched(file(500), 2) as launch:
+        await_step(launch, tmp_path, 3, 2)
+        launch.process.send_signal(signal.SIGTERM)
+        said = ended(launch, 130)
+    slowly.unlink()
+    (stopped,) = map(int, re.findall(r"Stopped at step (\d+) with a checkpoint", said))
+    record = json.loads((run / f"checkpoint-{stopped}" / "manifest.json").read_text())
+    assert {"rng_state_0.pth", "rng_state_1.pth", "evenkeel.pt"} <= {*record["files"]}
+
+    with launched(file(stopped + 2), 2) as launch:
+        assert f"resumed from checkpoint-{stopped}" in ended(launch, 0)
+    assert [line["step"] for line in metrics(run) if "loss" in line] == [*range(1, stopped + 3)]

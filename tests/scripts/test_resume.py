@@ -13,9 +13,8 @@ import torch
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from evenkeel.trainer.run.record.wandb_file import row_of
-from tests.scripts.test_train import launch, metrics, wandb_parts, wandb_table, write_run
+from tests.scripts.test_train import CLOCK, launch, untimed, wandb_parts, wandb_table, write_run
 
-CLOCK = re.compile(r"(_s|_runtime|_per_second|step_time)$")
 ON_TWO = ["-m", "accelerate.commands.launch", "--config_file", "configs/accelerate/cpu_two_processes.yaml"]
 
 
@@ -23,10 +22,6 @@ def run_file(folder: Path, model: Path, name: str, **trl: Any) -> Path:
     """A run of a few seconds in a directory of its own, called ``name``."""
     stopping = {"advantage": "tests.scripts.strategies:stopping"}
     return write_run(folder, model, name, algorithm=stopping, trl=trl, logging={"report_to": ["wandb"]})
-
-
-def untimed(run: Path) -> list[dict[str, Any]]:
-    return [{key: value for key, value in entry.items() if not CLOCK.search(key)} for entry in metrics(run)]
 
 
 def at_wandb(run: Path) -> list[tuple[int, str, Any]]:

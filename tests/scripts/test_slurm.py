@@ -4,16 +4,16 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 from tests.scripts.test_resume import assert_same_state, run_file
 from tests.trainer.lab.sweeps import slurm_cluster
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -38,13 +38,6 @@ def submit(environment: dict[str, str], output: Path, *arguments: str) -> str:
     return result.stdout.strip()
 
 
-def wait_for(condition: Callable[[], Any], output: Path, seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, output.read_text()[-4000:] if output.exists() else "nothing was printed"
-        time.sleep(0.2)
-
-
 def state_of(environment: dict[str, str], job: str) -> str:
     command = ["scontrol", "show", "job", job, "--oneliner"]
     said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
@@ -52,9 +45,7 @@ def state_of(environment: dict[str, str], job: str) -> str:
 
 
 def logged_steps(run: Path) -> list[int]:
-    file = run / "metrics.jsonl"
-    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    return [line["step"] for line in lines if "reward" in line]
+    return [line["step"] for line in RunRecord(run).metrics if "reward" in line]
 
 
 def test_a_job_on_two_nodes_is_stopped_put_back_and_ends_as_one_without_a_stop(
@@ -70,12 +61,12 @@ def test_a_job_on_two_nodes_is_stopped_put_back_and_ends_as_one_without_a_stop(
     for name in ("whole", "cut"):
         run, output = tmp_path / name, tmp_path / f"{name}.out"
         arguments = [SCRIPT, *files, str(run_file(tmp_path, tiny_model, name)), *overrides]
-        job = submit(slurm, output, "--nodes=2", *arguments)
+        job, said = submit(slurm, output, "--nodes=2", *arguments), output.read_text
         if name == "cut":
-            wait_for(lambda run=run: len(logged_steps(run)) >= 3, output)
+            wait_until(lambda run=run: len(logged_steps(run)) >= 3, said)
             subprocess.run(["scancel", "--batch", "--signal=TERM", job], env=slurm, check=True)
-            wait_for(lambda output=output: "Ended with status 130, after 0 restarts" in output.read_text(), output)
-        wait_for(lambda job=job: state_of(slurm, job) in ("COMPLETED", "FAILED"), output)
+            wait_until(lambda said=said: "Ended with status 130, after 0 restarts" in said(), said)
+        wait_until(lambda job=job: state_of(slurm, job) in ("COMPLETED", "FAILED"), said)
         assert state_of(slurm, job) == "COMPLETED", output.read_text()[-4000:]
     assert "Ended with status 0, after 1 restarts" in output.read_text()
     assert "resumed from checkpoint-" in output.read_text()

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,9 @@ from evenkeel.trainer.lab.sweeps.process_group import signal_group
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
-from tests.scripts.test_resume import assert_same_state, untimed
-from tests.scripts.test_train import SETTINGS, wandb_parts
+from tests.scripts.test_resume import assert_same_state
+from tests.scripts.test_train import SETTINGS, untimed, wandb_parts
+from tests.waiting import wait_until
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
 LONG = {  # of half a second a step while WAIT_WHILE is there
@@ -88,12 +88,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
         signal_group(json.loads(path.read_text())["process_group"], signal.SIGKILL)
 
 
-def wait_until(condition: Callable[[], Any], sweep: Started, seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert sweep.process.poll() is None, sweep.log.read_text()
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+def await_of(sweep: Started, condition: Callable[[], object]) -> None:
+    wait_until(condition, sweep.log.read_text, can_still=lambda: sweep.process.poll() is None)
 
 
 Start = Callable[..., Started]
@@ -152,9 +148,9 @@ def test_a_run_that_outlives_its_attempt_is_stopped_with_a_checkpoint_and_goes_o
     wait_while.touch()
     sweep = start("run", str(sweep_file(tmp_path, tiny_model, {"long": LONG}, how)), WAIT_WHILE=str(wait_while))
     cell = CellDirectory(tmp_path / "sweep" / "long-s0")
-    wait_until(lambda: trained_steps(cell), sweep)
+    await_of(sweep, lambda: trained_steps(cell))
     os.kill(cell.runner() or 0, signal.SIGKILL)
-    wait_until(lambda: len(cell.attempts()) == 2, sweep)
+    await_of(sweep, lambda: len(cell.attempts()) == 2)
     wait_while.unlink()
     sweep.ended()
     assert trained_steps(cell) == list(range(1, 201))
@@ -170,7 +166,7 @@ def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path
     cell = CellDirectory(tmp_path / "sweep" / "long-s0")
     run = ("run", str(file))
     first = start(*run, WAIT_WHILE=str(wait_while))
-    wait_until(lambda: trained_steps(cell), first)
+    await_of(first, lambda: trained_steps(cell))
     output = start(*run, WAIT_WHILE=str(wait_while)).ended(2)
     assert "is locked by process" in output
     first.process.kill()
@@ -178,8 +174,8 @@ def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path
     assert cell.is_running()  # the cell outlives the sweep
 
     second = start(*run, WAIT_WHILE=str(wait_while))
-    wait_until(lambda: "long-s0: still running from before" in second.log.read_text(), second)
-    wait_until(lambda: trained_steps(cell)[-1] > 20, second)
+    await_of(second, lambda: "long-s0: still running from before" in second.log.read_text())
+    await_of(second, lambda: trained_steps(cell)[-1] > 20)
     os.kill(second.process.pid, signal.SIGINT)
     output = second.ended(130)
     assert f"To continue:  evenkeel sweep run {file}" in output

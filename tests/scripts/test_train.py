@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +23,7 @@ from evenkeel.trainer.run import training
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from evenkeel.trainer.run.record.wandb_file import records, row_of
 from tests.paths import ROOT
+from tests.waiting import wait_until
 
 SETTINGS: dict[str, Any] = {
     "model": {"name_or_path": "set by the fixture"},
@@ -79,6 +79,13 @@ def launch(*command: str, **environment: str) -> subprocess.CompletedProcess[str
 
 def metrics(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+CLOCK = re.compile(r"(_s|_runtime|_per_second|step_time)$")
+
+
+def untimed(run: Path) -> list[dict[str, Any]]:
+    return [{key: value for key, value in entry.items() if not CLOCK.search(key)} for entry in metrics(run)]
 
 
 def wandb_parts(folder: Path) -> list[list[Any]]:
@@ -163,13 +170,8 @@ def test_a_run_repeated_from_its_directory_gives_the_same_numbers(run_file: Path
     assert main(["--rerun", str(run)]) == 0
     differing = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Not as in")]
     assert [line for line in differing if ": git_" not in line] == []  # someone may edit the checkout meanwhile
-    clock = re.compile(r"(_s|_runtime|_per_second|step_time)$")
-    untimed = [
-        [{key: value for key, value in entry.items() if not clock.search(key)} for entry in metrics(directory)]
-        for directory in (run, tmp_path / "run-2")
-    ]
-    assert len(untimed[0]) >= 6
-    assert untimed[0] == untimed[1]
+    assert len(untimed(run)) >= 6
+    assert untimed(run) == untimed(tmp_path / "run-2")
 
     recorded = json.loads((run / "manifest.json").read_text())
     recorded["data_fingerprints"]["train"] = "0" * 64
@@ -270,11 +272,8 @@ def test_a_run_stopped_while_it_loads_starts_with_resume_auto(run_file: Path, tm
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "evenkeel", "train", str(run_file), "trl.max_steps=2", "--resume", "auto"]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    deadline = time.monotonic() + 200
-    while not (tmp_path / "run").exists():  # made behind all checks, before the model is loaded
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    # made behind all checks, before the model is loaded
+    wait_until((tmp_path / "run").exists, can_still=lambda: process.poll() is None)
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=60)[0].decode()
     assert process.returncode == 143, said

@@ -13,6 +13,7 @@ import pytest
 
 from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
 from tests.paths import ROOT
+from tests.waiting import wait_until
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -92,10 +93,7 @@ def test_ranks_end_with_their_launcher_and_with_nothing_else(tmp_path: Path, nam
 
 
 def await_text(file: Path, expected: str) -> None:
-    deadline = time.monotonic() + 60
-    while file.read_text() != expected:
-        assert time.monotonic() < deadline, file.read_text()
-        time.sleep(0.05)
+    wait_until(lambda: file.read_text() == expected, file.read_text)
 
 
 GLOO = "[/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:52619. This is typically caused by …"

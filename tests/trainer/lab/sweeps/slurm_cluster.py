@@ -5,10 +5,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.waiting import wait_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "sinfo")
 NODES = ("n1", "n2")
@@ -45,8 +46,8 @@ def slurm_cluster(folder: Path) -> Iterator[dict[str, str]]:
             program = [str(_program(command[0])), *command[1:]]
             daemons.append(subprocess.Popen(program, env=environment, stdout=log, stderr=log))
             if command[0] == "munged":
-                _wait_for(lambda: (folder / "munge.socket").exists(), folder)
-        _wait_for(lambda: _idle_nodes(environment) == len(NODES), folder)
+                wait_until((folder / "munge.socket").exists, lambda: _logs(folder), seconds=60)
+        wait_until(lambda: _idle_nodes(environment) == len(NODES), lambda: _logs(folder), seconds=60)
         yield environment
     finally:
         for daemon in reversed(daemons):
@@ -106,10 +107,5 @@ def _idle_nodes(environment: dict[str, str]) -> int:
     return result.stdout.split().count("idle")
 
 
-def _wait_for(condition: Callable[[], bool], folder: Path, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            logs = "\n".join(f"{path.name}: {path.read_text()[-1500:]}" for path in folder.glob("*.log"))
-            raise TimeoutError(f"SLURM did not come up in {seconds} s.\n{logs}")
-        time.sleep(0.2)
+def _logs(folder: Path) -> str:
+    return "\n".join(f"{path.name}: {path.read_text()[-1500:]}" for path in folder.glob("*.log"))

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.queues import gpu_slots
 from tests.paths import ROOT
 from tests.trainer.run.test_checkpoints import saved
+from tests.waiting import wait_until
 
 SAVES_WHEN_STOPPED = """
 import signal, sys, time
@@ -80,10 +80,7 @@ def test_an_attempt_records_its_end_and_a_stopped_one_waits_for_orphans(tmp_path
     saves = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {SAVES_WHEN_STOPPED!r}])"
     cell = CellDirectory(tmp_path / "cell")
     with run_in_process(attempt(cell.path, 1, fails), attempt(cell.path, 2, saves)) as process:
-        deadline = time.monotonic() + 60
-        while "ready" not in cell.log_end().splitlines():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: "ready" in cell.log_end().splitlines())
         record = cell.attempt(1)
         assert (record["exit_status"], record["stopped"]) == (7, False)
         assert record["started"] <= record["ended"]
