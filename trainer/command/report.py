@@ -15,7 +15,6 @@ from evenkeel.trainer.command import command_line, refused_in_words
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 written, 2 nothing to report on."""
     arguments = parser().parse_args(argv)
     from evenkeel.trainer.lab.reports.page import print_report
 

@@ -63,7 +63,7 @@ def sweep_schema() -> Schema:
     }
     sweep = _definitions(Sweep)
     keys, tuned = sweep["Sweep"]["properties"], sweep["Tuning"]["properties"]
-    keys["executor"]["anyOf"] = keys["executor"].pop("oneOf")  # a file may have the rest in one that it extends
+    keys["executor"]["anyOf"] = keys["executor"].pop("oneOf")  # the rest may be in a base
     keys["variants"]["additionalProperties"] = {"anyOf": [{"$ref": "#/$defs/Settings"}, {"type": "null"}]}
     for node, name in ((keys["grid"], "Values"), (tuned["grid"], "Values"), (tuned["held_out"], "Settings")):
         _refer(node, name)

@@ -45,11 +45,7 @@ _SWITCH = {"true": "true", "yes": "true", "1": "true", "false": "false", "no": "
 
 
 def translated(command: str, words: Sequence[str], parser: Callable[[], argparse.ArgumentParser]) -> list[str]:
-    """The words after ``evenkeel COMMAND`` as its ``parser`` takes them.
-
-    Raises:
-        Refusal: in one line, what to type instead.
-    """
+    """The words after ``evenkeel COMMAND`` as its ``parser`` takes them; or a `Refusal` says what to type instead."""
     if command == "sweep":
         return [*["run"] * (bool(words) and named_path(words[0]).is_file()), *words]
     if command == "launch":

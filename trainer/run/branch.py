@@ -87,11 +87,7 @@ class Branch:
 
 
 def checkpoint_at(named: str) -> Path:
-    """The checkpoint that ``RUN@STEP`` names.
-
-    Raises:
-        Refusal: there is none.
-    """
+    """The checkpoint that ``RUN@STEP`` names; a `Refusal` where there is none."""
     run, at, step = named.rpartition("@")
     if not at or not run or not step.isdecimal():
         raise Refusal(f"{named!r} names no checkpoint of a run. Write RUN@STEP: runs/quickstart@40.", code="branch")

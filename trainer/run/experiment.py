@@ -85,9 +85,6 @@ class Experiment:
 
         Each held-out set is a dataset of its own, ``test.<name>``, or ``test`` alone. Each reference is tried on every
         verifier that will score it.
-
-        Raises:
-            Refusal: rows that cannot be loaded, or that their verifiers cannot score.
         """
         data = self.config.data
         sets = data.test_sources
@@ -103,11 +100,7 @@ class Experiment:
 
     @cached_property
     def held_out(self) -> dict[str, Any]:
-        """Held-out sets by name, for an evaluation alone: each without up to ``data.max_unusable`` unusable rows.
-
-        Raises:
-            Refusal: rows that cannot be loaded, or that their verifiers cannot score.
-        """
+        """Held-out sets by name, for an evaluation alone: each without up to ``data.max_unusable`` unusable rows."""
         most = self.config.data.max_unusable
         sets = self.config.data.test_sources
         rows = {name: self._usable([source], f"data.test, {name}", most) for name, source in sets.items()}

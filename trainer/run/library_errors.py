@@ -23,14 +23,11 @@ _MOST_CHARACTERS = 500
 
 @contextmanager
 def library_errors_in_words(stage: Callable[[], str], is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Turn an error that a library raises inside into a refusal that names the stage of the run.
+    """Turn an error that a library raises inside into a refusal with its message, and the file of its traceback.
 
     Args:
-        stage: what the run is doing.
+        stage: what the run is doing, which the refusal names.
         is_over: returns whether training has begun; errors are then not about the run file, and raised unchanged.
-
-    Raises:
-        Refusal: with the error's own message, and the file that its traceback was written to.
     """
     try:
         yield

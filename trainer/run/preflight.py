@@ -25,9 +25,7 @@ def started_processes() -> int:
 def check_launched(args: Any, started: int) -> None:
     """Refuse processes that would train alone, an engine that accelerate leaves out, and DeepSpeed's own precision.
 
-    Args:
-        args: TRL's arguments, before anything is made with them.
-        started: processes of the launcher.
+    ``args`` are TRL's; the launcher has ``started`` so many processes.
     """
     state = args.distributed_state
     kind = str(getattr(state.distributed_type, "value", state.distributed_type))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import psutil
 
@@ -95,7 +96,6 @@ def stoppable_outside_training() -> Iterator[None]:
     At once, not by an exception: a library that is being imported or a process group that is being made would turn it
     into one of its own.
     """
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def stop(number: int, frame: FrameType | None) -> None:
         if peer_died():
@@ -105,15 +105,23 @@ def stoppable_outside_training() -> Iterator[None]:
         say("Stopped without a new checkpoint. To start or go on: --resume auto.", of_all=True)
         os._exit(STOPPED_WITHOUT_CHECKPOINT)
 
-    signal.signal(signal.SIGTERM, stop)
+    as_now = signal.getsignal(signal.SIGINT)  # training changes it
+    with handled(stop, signal.SIGTERM), handled(as_now, signal.SIGINT):
+        yield
+
+
+@contextmanager
+def handled(handler: Any, *numbers: signal.Signals) -> Iterator[None]:
+    """Inside, ``handler`` is that of these signals; then each has again the one that it had."""
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the last: a disk with faults becomes read-only
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the last: a faulty disk
 _FULL_WORDS = (*map(os.strerror, _FULL), "file write failed", "failed writing file", "unexpected pos")  # torch's own
 
 

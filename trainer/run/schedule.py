@@ -15,11 +15,7 @@ from evenkeel.trainer.step.options import Schedule
 def optimizer_steps_per_block(args: Any, num_passes: int = 1) -> int:
     """Optimizer steps from one boundary of a rollout batch to the next that is also the end of an optimizer step.
 
-    A checkpoint is exact only at a multiple of this.
-
-    Args:
-        args: TRL's `GRPOConfig`.
-        num_passes: of the update schedule.
+    A checkpoint is exact only at a multiple of this. ``args`` are TRL's, ``num_passes`` the update schedule's.
     """
     schedule = Schedule.of(args, num_passes)
     return math.lcm(schedule.microbatches_per_rollout, schedule.accumulated) // schedule.accumulated

@@ -9,11 +9,7 @@ from evenkeel.trainer.lab.doctor.rules import Examination
 
 
 class Doctor(TrainerCallback):
-    """Prints what the doctor's rules find in the log, each finding once in a run, even if it is resumed.
-
-    Args:
-        say: prints a line; called on rank 0 only.
-    """
+    """Prints by ``say``, on rank 0, what the doctor's rules find in the log: once in a run, even if it is resumed."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.say = say

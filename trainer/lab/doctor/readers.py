@@ -33,7 +33,6 @@ class Record:
     """A log as it was read.
 
     Attributes:
-        path: the file.
         lines: step and logged numbers, in the order of the file.
         damaged: sentences on the parts that could not be read.
     """
@@ -44,11 +43,7 @@ class Record:
 
 
 def read(path: str | Path) -> Record:
-    """The log in ``path``, a file or the folder of a run.
-
-    Raises:
-        Refusal: there is none, or nothing in it is a metric that a rule reads.
-    """
+    """The log in ``path``, a file or a run's folder; a `Refusal` where nothing in it is a metric that a rule reads."""
     file = _file_of(Path(path))
     if file.exists() and not file.is_file():
         raise Refusal(f"{file} is not a regular file. Name a log.")

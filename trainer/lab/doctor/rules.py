@@ -26,7 +26,6 @@ class Symptom:
     Attributes:
         change: what to change, a sentence.
         settings: those to change, by their keys in a run file; keys under ``trl.`` are TRL's.
-        found: the function.
     """
 
     name: str

@@ -69,11 +69,7 @@ class Report:
 
 
 def report_on(directory: Path) -> Report:
-    """Gather the report on a run's or a sweep's directory.
-
-    Raises:
-        Refusal: there is nothing to report on.
-    """
+    """Gather the report on a run's or a sweep's directory; a `Refusal` where there is nothing to report on."""
     runs = read_runs(directory)
     first, *others = datasets_of(runs) or [""]
     comparisons = [comparison(runs, first, runs.outcomes)] if first else []

@@ -54,7 +54,8 @@ def contrast_of(
     """
     seeds = sorted(set(ours_by_seed) & set(theirs_by_seed))
     runs = [by_seed[seed] for by_seed in (ours_by_seed, theirs_by_seed) for seed in seeds]
-    ours, theirs = np.split(outcome.values(runs, dataset), 2)  # on the items that all of them have
+    # on the items that all of them have
+    ours, theirs = np.split(outcome.values(runs, dataset), 2)
     difference = paired_difference(ours, theirs)
     found = verdict(difference if outcome.sign > 0 else -difference)
     heights = areas_under_curves(runs, dataset) if outcome is ACCURACY else None

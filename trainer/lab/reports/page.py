@@ -60,8 +60,7 @@ def html_page(report: Report) -> str:
 def markdown_page(report: Report, *, picture: str = "") -> str:
     """The verdict, the tables, the configurations' differences and the notes, for a README or a pull request.
 
-    Args:
-        picture: file name of the picture in the same directory.
+    ``picture`` is the name of the picture's file in the same directory.
     """
     filters = {"escaped": escaped, "table": markdown_table}
     template = page_templates(TEMPLATES, autoescape=False, **filters).get_template("report.md.jinja")

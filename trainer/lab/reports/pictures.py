@@ -24,7 +24,8 @@ class Picture:
 
 def pictures_of(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
     """All pictures that have data, in the order of the page."""
-    styles = {name: number for number, name in enumerate(runs.by_variant)}  # the same in all pictures
+    # the same in all pictures
+    styles = {name: number for number, name in enumerate(runs.by_variant)}
     x = "rollout batches" if runs.baseline else "optimizer step"
     over = CAPTION if runs.baseline else "Step 0 is before training. Reward is that of the rows trained on."
     few = len(runs.by_variant) <= MOST_BANDS

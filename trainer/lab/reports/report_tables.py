@@ -99,7 +99,13 @@ def _accuracy_table(found: Comparison) -> Table:
                 *([difference(contrast.area) if contrast else EMPTY] if compared else []),
             ]
         )
-    return table_of("Accuracy and cost", headings, rows, _accuracy_caption(found))
+    by_item = found.variants[0].final.num_items is not None
+    one = " and items; of a single seed Wilson’s interval over items" if by_item else ""
+    caption = (
+        f"Held-out accuracy on {found.dataset}: t intervals over seeds{one}; of two seeds their values. "
+        "Cost: tokens of prompts and completions, wall time × processes; × the baseline’s."
+    )
+    return table_of("Accuracy and cost", headings, rows, caption)
 
 
 def learned_table(run: RecordedRun) -> Table | None:
@@ -126,15 +132,6 @@ def _verdict_caption(found: Comparison) -> str:
         f"Difference of final accuracy on {found.dataset}, paired by {pairing}; better or worse only where its 95 % "
         "interval excludes 0, and of three seeds or more. p: how often equals differ as much, adjusted by Holm for the "
         "number of comparisons. Both assume that the means of the seeds are about normally distributed."
-    )
-
-
-def _accuracy_caption(found: Comparison) -> str:
-    by_item = found.variants[0].final.num_items is not None
-    one = " and items; of a single seed Wilson’s interval over items" if by_item else ""
-    return (
-        f"Held-out accuracy on {found.dataset}: t intervals over seeds{one}; of two seeds their values. "
-        "Cost: tokens of prompts and completions, wall time × processes; × the baseline’s."
     )
 
 

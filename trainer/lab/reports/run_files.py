@@ -106,11 +106,7 @@ class RecordedRuns:
 
 
 def read_runs(directory: Path) -> RecordedRuns:
-    """The runs under a directory: a run's own, or a sweep's (``sweep.json`` with ``<cell>/run/``).
-
-    Raises:
-        Refusal: the directory is neither.
-    """
+    """The runs under a run's directory, or a sweep's (``sweep.json`` with ``<cell>/run/``); of others a `Refusal`."""
     if (directory / SWEEP).exists():
         return _sweep_runs(directory, read_record(directory / SWEEP, dict[str, Any]))
     if (directory / METRICS).exists():

@@ -33,8 +33,7 @@ def write_page(
         most_rollouts: on the page, in whole groups.
 
     Raises:
-        Refusal: the run has no rollouts (of these steps).
-        Refusal: its config.yaml is absent or cannot be read by this version.
+        Refusal: the run has no rollouts (of these steps), or its config.yaml is absent or cannot be read.
     """
     _ = recorded.files  # refused before the tokenizer is loaded
     record = RunRecord(recorded.run)

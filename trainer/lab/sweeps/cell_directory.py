@@ -109,11 +109,7 @@ class CellDirectory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the cell's lock for one attempt.
-
-        Raises:
-            filelock.Timeout: another attempt runs.
-        """
+        """Hold the cell's lock for one attempt; `filelock.Timeout` where another one runs."""
         with FileLock(self.lock, timeout=SECONDS_FOR_READERS, poll_interval=0.1, fallback_to_soft=False):
             self.lock.write_text(str(os.getpid()))
             yield

@@ -45,8 +45,7 @@ class Cell:
 def cells_of(sweep: Sweep) -> list[Cell]:
     """Variants × grid × seeds; all variants of a seed before the next seed, so that unfinished sweeps compare too.
 
-    Raises:
-        Refusal: two cells have the same name.
+    A `Refusal` where two cells have the same name.
     """
     cells = [
         Cell(variant, variant + suffix, sweep.baseline + suffix, seed, {**changes, **point})

@@ -35,8 +35,7 @@ from evenkeel.trainer.run.record.directory import owned
 def run(file: Path, parents: Sequence[str] = ()) -> int:
     """Check every cell, run them, and end with the table: 0 all finished, 1 some failed, 130 stopped on request.
 
-    Args:
-        parents: checkpoints that the cells start from, in place of the file's ``from``.
+    ``parents`` are checkpoints that the cells start from, in place of the file's ``from``.
     """
     sweep, tree = load_sweep(file, parents)
     if sweep.tune is None:

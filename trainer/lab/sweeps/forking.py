@@ -29,11 +29,9 @@ _NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 
 class Forks:
-    """Asks for forks of a process, which it starts for the first.
+    """Asks for forks of a process, which it starts by ``launcher`` for the first.
 
-    Args:
-        launcher: the command up to the training script.
-        environment: variables that the sweep sets for every cell.
+    ``environment`` are the variables that the sweep sets for every cell.
     """
 
     def __init__(self, launcher: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:

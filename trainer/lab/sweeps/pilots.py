@@ -39,8 +39,7 @@ class Pilot:
 def read_pilot(directory: Path, what_to_run: str, outcome: Outcome = ACCURACY) -> Pilot:
     """The pilot in a directory of cells, from the outcome of each.
 
-    Args:
-        what_to_run: end of the error messages: commands that make a pilot.
+    Messages of errors end with ``what_to_run``: commands that make a pilot.
 
     Raises:
         Refusal: no finished cell, no two seeds of one variant, or no results by item.

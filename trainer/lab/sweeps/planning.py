@@ -30,12 +30,7 @@ def detectable_range(pilot: Pilot, seeds: int, items: int) -> tuple[float, float
 
 
 def plan_sentences(sweep: Sweep, pilot: Pilot, items: int, wanted: float | None) -> Iterator[str]:
-    """Sentences on what the sweep will detect.
-
-    Args:
-        items: held-out rows.
-        wanted: a difference that it should detect.
-    """
+    """Sentences on what the sweep will detect with ``items`` held-out rows, and whether it will a ``wanted`` one."""
     seeds, components, outcome = len(sweep.seeds), pilot.components, pilot.outcome
     on_items = f" and {items} items" if outcome.by_item else ""
     held_out = f", {pilot.num_items} items of {pilot.dataset}" if outcome.by_item else ""

@@ -61,10 +61,8 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
     """Every cell with its configuration checked and its settings in optimizer steps set.
 
     Raises:
-        Refusal: a cell's configuration is wrong; each problem once, at the line of its variant.
-        Refusal: a cell cannot begin in the checkpoint of its seed.
-        Refusal: the launcher cannot be started with the sweep's arguments.
-        PartError: a strategy that does not exist.
+        Refusal: a cell's configuration or strategy is wrong, or it cannot begin in the checkpoint of its seed; each
+            problem once, at the line of its variant. Or the launcher cannot be started with the sweep's arguments.
     """
     processes = processes_of(sweep)
     base = Experiment.of_file(sweep.config)
@@ -86,11 +84,7 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
 
 
 def processes_of(sweep: Sweep) -> int:
-    """Processes that the launcher starts for each cell, over all nodes.
-
-    Raises:
-        Refusal: it cannot be started with the sweep's arguments.
-    """
+    """Processes that the launcher starts for each cell, over all nodes; a `Refusal` where it cannot be started."""
     return parsed([*launch_options(sweep), "-m", "evenkeel"])[1]
 
 

@@ -5,8 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.forking import MODULE, Forks
 from evenkeel.trainer.lab.sweeps.process_group import signal_group
 from evenkeel.trainer.lab.sweeps.schema import LocalExecution, SlurmExecution
+from evenkeel.trainer.run.processes import handled
 
 _NO_LIMIT_MINUTES = 60 * 24 * 365
 _SECONDS_BETWEEN_SQUEUES = 5.0
@@ -51,7 +52,7 @@ class LocalQueue:
                 return {"job_id": str(forked), "label": label, "gpus": gpus, "forked": True}
             executor = LocalExecutor(self.folder)
             executor.update_parameters(timeout_min=_NO_LIMIT_MINUTES)
-            with _ignored(signal.SIGINT, signal.SIGHUP):
+            with handled(signal.SIG_IGN, signal.SIGINT, signal.SIGHUP):  # cells outlive it
                 job = executor.submit(attempt)
         except OSError as error:  # no memory for a process, or no disk for its description
             self.free.insert(0, gpus)
@@ -155,11 +156,7 @@ def slurm_parameters(execution: SlurmExecution, label: str) -> dict[str, Any]:
 
 
 def gpu_slots(visible: Sequence[str], per_cell: int, parallel: int) -> list[list[str]]:
-    """``parallel`` disjoint groups of ``per_cell`` consecutive visible GPUs.
-
-    Raises:
-        Refusal: there are too few.
-    """
+    """``parallel`` disjoint groups of ``per_cell`` consecutive visible GPUs; a `Refusal` where there are too few."""
     if per_cell * parallel > len(visible):
         most = len(visible) // per_cell
         instead = f"executor: {{parallel: {most}}}" if most else f"launch: {{num_processes: {len(visible)}}}"
@@ -184,17 +181,6 @@ def local_queue(folder: Path, execution: LocalExecution, use_cpu: bool, processe
     can_fork = not visible and processes == 1 and sys.platform == "linux"
     slots = gpu_slots(visible, processes if visible else 0, execution.parallel)
     return LocalQueue(folder, slots, forks if can_fork else None)
-
-
-@contextmanager
-def _ignored(*numbers: signal.Signals) -> Iterator[None]:
-    """Processes started inside ignore these signals of the terminal: the sweep handles them, and cells outlive it."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _is_attempt(process: int) -> bool:

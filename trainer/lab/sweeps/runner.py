@@ -18,7 +18,7 @@ from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.queues import Queue, SchedulerError
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, next_attempt
-from evenkeel.trainer.run.processes import REFUSED
+from evenkeel.trainer.run.processes import REFUSED, handled
 from evenkeel.trainer.run.record.files import write_json
 
 POLL_SECONDS = 1.0
@@ -33,10 +33,7 @@ def write_sweep(
     cells = [
         {
             "name": plan.cell.name,
-            "variant": plan.cell.variant,
-            "baseline": plan.cell.baseline,
-            "seed": plan.cell.seed,
-            "settings": plan.cell.settings,
+            **asdict(plan.cell),
             "budget": {key: _plain(value) for key, value in asdict(plan.budget).items()},
         }
         for plan in plans
@@ -48,11 +45,7 @@ def write_sweep(
 
 
 class SweepRunner:
-    """The loop: start cells while there is room, see which are over, retry failed ones.
-
-    Args:
-        say: prints a line.
-    """
+    """The loop: start cells while there is room, see which are over, retry failed ones; ``say`` prints a line."""
 
     def __init__(self, sweep: Sweep, entries: list[QueuedCell], queue: Queue, say: Callable[[str], None]) -> None:
         self.sweep = sweep
@@ -67,9 +60,8 @@ class SweepRunner:
         """Run all cells; false if it was stopped."""
         running = [entry for entry in self.entries if self._adopted(entry)]
         waiting = [entry for entry in self.entries if entry not in running and not entry.directory.summary()]
-        handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
         stops_sent = 0
-        try:
+        with handled(self._stop, signal.SIGINT, signal.SIGTERM):
             while running or (waiting and not self.stops):
                 while waiting and not self.stops and len(running) < self.queue.capacity and not self._backs_off():
                     if self._started(waiting[0], others_run=bool(running)):
@@ -82,9 +74,6 @@ class SweepRunner:
                 if self.stops > stops_sent:
                     stops_sent = self.stops
                     self._stop_all(running)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
         return not self.stops
 
     def _adopted(self, entry: QueuedCell) -> bool:

@@ -7,7 +7,7 @@ import socket
 import sys
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -97,17 +97,8 @@ def _stop_orphans(directory: CellDirectory) -> None:
 
 
 def _definition(sweep: Sweep, plan: Plan) -> dict[str, Any]:
-    cell = plan.cell
-    return {
-        "sweep": sweep.name,
-        "variant": cell.variant,
-        "baseline": cell.baseline,
-        "seed": cell.seed,
-        "settings": cell.settings,
-        "config": _explicit_settings(plan),
-        "id": uuid.uuid4().hex[:8],
-        "attempts": [],
-    }
+    own = {"config": _explicit_settings(plan), "id": uuid.uuid4().hex[:8], "attempts": []}
+    return {"sweep": sweep.name, **asdict(plan.cell), **own}
 
 
 def _explicit_settings(plan: Plan) -> dict[str, Any]:

@@ -30,8 +30,7 @@ class KeepBest(TrainerCallback):
 class EvaluationFiles(TrainerCallback):
     """Writes each evaluation's completions and numbers under ``folder``: see `EvaluationResult.write`.
 
-    Args:
-        newest: returns the results of the newest evaluation, one per held-out set.
+    ``newest`` returns the results of the newest evaluation, one per held-out set.
     """
 
     def __init__(self, folder: Path, newest: Callable[[], Sequence[EvaluationResult]]) -> None:

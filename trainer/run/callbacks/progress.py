@@ -80,17 +80,13 @@ class Progress(TrainerCallback):
             sys.stdout.flush()
             HEARTBEAT.printed()
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_end(self, *_: Any, **__: Any) -> None:
         if self.bar is not None:
             self.bar.close()
 
 
 class Samples(TrainerCallback):
-    """Shows two completions of the newest rollout batch with their verdicts, every ``every_steps`` steps.
-
-    Args:
-        newest: returns the given number of samples, each a mapping of column → value.
-    """
+    """Shows two completions of the newest rollout batch, as of `samples`, every ``every_steps`` steps."""
 
     def __init__(self, newest: Callable[[int], list[dict[str, Any]]], every_steps: int) -> None:
         self.newest = newest

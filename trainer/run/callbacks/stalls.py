@@ -31,7 +31,7 @@ class StallWatchdog(TrainerCallback):
 
     on_step_end = on_prediction_step = on_evaluate = on_log = on_save = on_substep_end
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_end(self, *_: Any, **__: Any) -> None:
         faulthandler.cancel_dump_traceback_later()
         if self._file is not None:
             self._file.close()

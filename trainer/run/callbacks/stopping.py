@@ -56,7 +56,7 @@ class StopAtRolloutBoundary(TrainerCallback):
         is_boundary = 0 < state.global_step < state.max_steps and state.global_step % self.steps_per_block == 0
         return is_boundary and self.any_rank(self.requested)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_end(self, *_: Any, **__: Any) -> None:
         for number, handler in self.previous.items():
             signal.signal(number, handler)
 

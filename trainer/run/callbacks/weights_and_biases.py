@@ -77,7 +77,8 @@ class RunOnWandb(WandbCallback):
     def _take(self, write: Callable[[int, Columns], None] | None, number: int, columns: Columns) -> None:
         if write is not None:
             write(number, columns)
-        self.newest = {**columns, "step": [step + 1 for step in columns["step"]]}  # the first that trains on it
+        # the first that trains on it
+        self.newest = {**columns, "step": [step + 1 for step in columns["step"]]}
 
     def _catch_up(self, args: Any, state: Any, control: Any) -> None:
         """Read what earlier parts have logged, and log what of it is lost up to the step at which the run goes on."""

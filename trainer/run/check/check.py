@@ -139,9 +139,6 @@ def _lacking(config: RunConfig) -> dict[str, Any]:
 def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
     """The checks of a run that is about to start: those of `checked` without a rehearsal.
 
-    Args:
-        tree: the run file and the command line.
-
     Raises:
         Refusal: there are errors; it holds them all.
     """

@@ -114,7 +114,8 @@ def memory_per_device(
 def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: int) -> Iterator[Term]:
     computed, tokens = training.compute_bytes, training.rows * training.tokens
     is_deepspeed = sharding.startswith("zero") and computed == 2
-    autocast = sharding == "ddp" and training.weight_bytes == 4 and computed == 2  # the others hold a copy in 16 bits
+    # the others hold a copy in 16 bits
+    autocast = sharding == "ddp" and training.weight_bytes == 4 and computed == 2
     stored = min(training.weight_bytes, 2) if is_deepspeed else training.weight_bytes
     of_weights = processes if sharding in ("zero3", "fsdp2") else 1
     of_gradients = processes if sharding in ("zero2", "zero3", "fsdp2") else 1

@@ -42,12 +42,11 @@ _OF_LAYERS = ("layers_to_transform", "layers_pattern", "rank_pattern", "alpha_pa
 def rehearse(experiment: Experiment, settings: Any) -> bool:
     """Generate, train, save; resume from that checkpoint, train again, evaluate. ``False``: the model cannot be cut.
 
+    Raises whatever the trainer, a library or a part raises.
+
     Args:
         experiment: with its parts built; they are used unchanged.
         settings: the model's configuration.
-
-    Raises:
-        Exception: whatever the trainer, a library or a part raises.
     """
     with tempfile.TemporaryDirectory(prefix="evenkeel-rehearsal-") as folder, quietly():
         model = save_small_model(settings, Path(folder) / "model")

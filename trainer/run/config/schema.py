@@ -180,7 +180,7 @@ class _SpeedOfARun(Speed):
     microbatches = "planned"
 
 
-class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, which mypy does not read off the configuration
+class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, unknown to mypy
     """Options that make a run faster without changing what it trains: `Speed` of `RLVRTrainer`.
 
     With planned micro-batches the metric ``entropy`` covers only trained rows (absent if there are none), and

@@ -36,8 +36,7 @@ def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
 def planned_config(config: RunConfig, world_size: int, instead: Mapping[str, Any]) -> "GRPOConfig":
     """`grpo_config` of a run that is only checked, as if ``world_size`` processes had been started.
 
-    Args:
-        instead: arguments that replace the file's, for what this machine lacks.
+    ``instead`` are arguments that replace the file's, for what this machine lacks.
     """
     from trl import GRPOConfig
 
@@ -71,9 +70,6 @@ def evaluation_arguments(config: RunConfig, output_dir: str) -> "GRPOConfig":
 
     vLLM generates if it is installed, there is a CUDA device and the file does not say ``use_vllm: false``; else
     transformers does, without such a device on the CPU in the model's own precision.
-
-    Raises:
-        Refusal: TRL refuses a combination of arguments.
     """
     import torch
     from trl import GRPOConfig

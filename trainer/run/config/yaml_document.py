@@ -89,11 +89,7 @@ def _instead(path: Path) -> str:
 
 
 def read_value(text: str, path: str) -> Node:
-    """The value of an override ``path=text`` given on the command line, read by the same rules as a file.
-
-    Raises:
-        Refusal: the text is not a YAML value.
-    """
+    """The value of an override ``path=text`` given on the command line, read by the same rules as a file."""
     return _parse(text, COMMAND_LINE, tuple(path.split(".")))
 
 

@@ -16,13 +16,8 @@ def load_policy(source: Source, base: str | None = None) -> Any:
     """The policy in evaluation mode, in the precision that it was trained in.
 
     An adapter's base model is the one that it was trained on, dequantized if it was quantized: QLoRA trains an adapter
-    of the *quantized* weights, and merged into the original ones it is another policy.
-
-    Args:
-        base: where the base model of an adapter lies now, if it has moved.
-
-    Raises:
-        Refusal: the base is not the one of the run.
+    of the *quantized* weights, and merged into the original ones it is another policy. ``base`` is where it lies now,
+    if it has moved; a `Refusal` where it is not the one of the run.
     """
     from transformers import AutoModelForCausalLM
 

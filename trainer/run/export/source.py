@@ -50,11 +50,7 @@ class Source:
 
     @property
     def is_adapter(self) -> bool:
-        """Whether the checkpoint holds an adapter; else it holds whole weights.
-
-        Raises:
-            Refusal: it holds neither.
-        """
+        """Whether the checkpoint holds an adapter, not whole weights; a `Refusal` where it holds neither."""
         if any((self.checkpoint / name).exists() for name in _WHOLE):
             return False
         if any((self.checkpoint / name).exists() for name in _ADAPTER):
@@ -74,8 +70,8 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
         trusts_code: the caller trusts the model's own code; that the run's file does is not enough.
 
     Raises:
-        Refusal: there is no such run or checkpoint, or its files have changed since they were saved.
-        Refusal: its configuration or its manifest cannot be read.
+        Refusal: there is no such run or checkpoint, its files have changed since they were saved, or its configuration
+            or manifest cannot be read.
     """
     if folder.name.startswith("checkpoint-") and (folder.parent / CONFIG).is_file() and wanted is None:
         folder, wanted = folder.parent, folder.name.removeprefix("checkpoint-")

@@ -104,11 +104,7 @@ def files_fault(path: Path) -> str | None:
 
 
 def bytes_of(path: Path, instead: str = AS_WRITTEN) -> bytes:
-    """The bytes of a file; ``instead`` says what to do where it cannot be read.
-
-    Raises:
-        DamagedFileError: it cannot be read.
-    """
+    """The bytes of a file; where it cannot be read, a `DamagedFileError` that says what to do ``instead``."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -149,11 +145,7 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
-    """The pyarrow table in a file; only those of ``columns`` that it has.
-
-    Raises:
-        DamagedFileError: it is not a parquet file, or not a complete one.
-    """
+    """The pyarrow table in a file, only those of ``columns`` that it has; a `DamagedFileError` where it is broken."""
     from pyarrow import parquet
 
     try:

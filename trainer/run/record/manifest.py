@@ -40,10 +40,9 @@ _WHOLE_BYTES = 64 << 20
 
 
 def starting_point(config: RunConfig, fingerprints: Mapping[str, str]) -> dict[str, Any]:
-    """Hashes of what a run starts from. Its parts must have been built, so that their modules are imported.
+    """Hashes of what a run starts from, with the ``fingerprints`` of the rows by part.
 
-    Args:
-        fingerprints: of the rows, by part.
+    Its parts must have been built, so that their modules are imported.
     """
     model = model_files(config.model.name_or_path, config.model.revision)
     return {"data_fingerprints": dict(fingerprints), "model_files": model, "own_code": own_code()}
@@ -66,12 +65,7 @@ def write_manifest(run: Path, config: RunConfig, world_size: int, start: Mapping
 
 
 def read_manifest(run: Path) -> dict[str, Any]:
-    """The record of ``run``.
-
-    Raises:
-        Refusal: there is none, or it does not say what the run started from.
-        DamagedFileError: it cannot be read.
-    """
+    """The record of ``run``; a `Refusal` where there is none, or it does not say what the run started from."""
     record = RunRecord(run).manifest
     if missing := [key for key in ("world_size", *START) if key not in record]:
         raise Refusal(f"{run / MANIFEST} does not say {', '.join(missing)}. Bring it back, or start a new run.")
@@ -84,7 +78,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     Only keys in both records are compared, and only modules that both imported: a new import changes another file.
     """
     known = [key for key in DECIDES if key in before and key in now]
-    if not (before.get("model_files") and now.get("model_files")):  # the commit of a hub id is not always known
+    # the commit of a hub id is not always known
+    if not (before.get("model_files") and now.get("model_files")):
         known = [key for key in known if key != "model_files"]
     old, new = (
         {place: value for key in known if record[key] for place, value in flattened(record[key], key).items()}
@@ -120,11 +115,7 @@ def record_choices(run: Path, choices: Mapping[str, bool]) -> list[str]:
 
 
 def check_same_run_again(run: Path, before: Mapping[str, Any], start: Mapping[str, Any], world_size: int) -> None:
-    """Refuse to repeat ``run`` from another model, on other rows or another number of processes: it would be another.
-
-    Raises:
-        Refusal: naming what differs.
-    """
+    """Refuse to repeat ``run`` from another model, other rows or another number of processes: it would be another."""
     if before["world_size"] != world_size:
         raise Refusal(f"{run} ran on {before['world_size']} processes, this is {world_size}. Start as many.")
     instead = f"Start a new run: evenkeel train {run / CONFIG}."

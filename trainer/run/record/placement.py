@@ -82,7 +82,8 @@ def place(
     if args.process_index == 0:
         for line in decision.lines:
             print(line, flush=True)
-    args.eval_on_start = args.eval_on_start and decision.checkpoint is None  # it was evaluated when it began
+    # it was evaluated when it began
+    args.eval_on_start = args.eval_on_start and decision.checkpoint is None
     args.output_dir = str(decision.run)
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(decision.run / "tensorboard")
     _default("WANDB_DIR", str(decision.run))

@@ -100,11 +100,7 @@ class RecordedRollouts:
 
     @cached_property
     def files(self) -> dict[int, list[Path]]:
-        """Number of the rollout batch → its files, one a rank.
-
-        Raises:
-            Refusal: there are none.
-        """
+        """Number of the rollout batch → its files, one a rank; a `Refusal` where there are none."""
         folder = self.run / ROLLOUTS
         found: dict[int, list[Path]] = {}
         for number, _, path in written_files(folder) if folder.is_dir() else ():

@@ -34,11 +34,7 @@ class RunRecord:
 
     @cached_property
     def config(self) -> RunConfig:
-        """The resolved configuration.
-
-        Raises:
-            Refusal: it is absent or damaged.
-        """
+        """The resolved configuration; a `Refusal` where it is absent or damaged."""
         return load_config(self.path / CONFIG)
 
     @cached_property
@@ -73,11 +69,7 @@ class RunRecord:
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of ``metrics.jsonl``; a last one without its end was cut off when the run was killed.
-
-        Raises:
-            DamagedFileError: a line holds no metrics.
-        """
+        """The lines of ``metrics.jsonl``; a last one without its end was cut off when the run was killed."""
         path = self.path / METRICS
         *whole, cut_off = bytes_of(path).split(b"\n") if path.exists() else [b""]
         lines = [_metrics_of(line) for line in whole]

@@ -17,9 +17,7 @@ SECONDS_BETWEEN_WRITES = 5.0
 class RunTime:
     """The clock of one part: writes ``seconds.json`` every few seconds, from a thread of its own, and at its end.
 
-    Args:
-        run: the directory of the run.
-        writes: false on all ranks but one.
+    ``writes`` is false on all ranks but one.
     """
 
     def __init__(self, run: Path, *, writes: bool = True) -> None:
