@@ -38,12 +38,12 @@ _PLAIN_TYPES: dict[str, type] = {
     kind.__name__: kind
     for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, object, type(None))
 }
-_SEQUENCES: dict[type, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", deque: "deque"}
+_SEQUENCES: set[type] = {list, tuple, set, frozenset, deque}
+_COLLECTIONS: dict[str, Any] = {kind.__name__: kind for kind in _SEQUENCES}
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
-_MOMENTS = (date, datetime, time)
 # Type → its content as JSON, and how it is made of that.
 _PARTS: dict[type, tuple[Callable[[Any], Any], Callable[..., Any]]] = {
-    **{kind: (lambda value: [value.isoformat()], kind.fromisoformat) for kind in _MOMENTS},
+    **{kind: (lambda value: [value.isoformat()], kind.fromisoformat) for kind in (date, datetime, time)},
     timedelta: (lambda value: [value.days, value.seconds, value.microseconds], timedelta),
     complex: (lambda value: [value.real, value.imag], complex),
     bytes: (lambda value: [value.hex()], bytes.fromhex),
@@ -122,7 +122,7 @@ class _Writer:
         if kind is int:
             return value if -(1 << 63) < value < 1 << 63 else ["int", _hexadecimal(value)]
         if kind in _SEQUENCES:
-            return [_SEQUENCES[kind], *(self.tree(item, depth + 1) for item in value)]
+            return [kind.__name__, *(self.tree(item, depth + 1) for item in value)]
         if kind in _MAPPINGS:
             pairs = dict.items(value)
             return [_MAPPINGS[kind], *([self.tree(key, depth + 1), self.tree(item, depth + 1)] for key, item in pairs)]
@@ -173,12 +173,9 @@ class _Reader:
         if isinstance(tree, dict):
             raise CodecError("a JSON object")
         kind, *rest = tree
-        if kind in ("list", "tuple", "deque"):
+        if kind in _COLLECTIONS:
             items = [self.value(item, depth + 1) for item in rest]
-            return items if kind == "list" else tuple(items) if kind == "tuple" else deque(items)
-        if kind in ("set", "frozenset"):
-            members = _hashable([self.value(item, depth + 1) for item in rest])
-            return set(members) if kind == "set" else frozenset(members)
+            return _COLLECTIONS[kind](_hashable(items) if kind in ("set", "frozenset") else items)
         if kind in ("dict", "ordered"):
             pairs = [(self.value(key, depth + 1), self.value(item, depth + 1)) for key, item in rest]
             _hashable([key for key, _ in pairs])

@@ -64,7 +64,7 @@ def read_tests(reference: Any) -> Tests:
 
 def _tests(reference: Any, name: str) -> Tests:
     if isinstance(reference, str) and _is_code(reference.lstrip()):
-        return source_text(reference)
+        return source_text(reference, {})
     value = unpacked(reference, "the reference")
     if isinstance(value, Mapping):
         return _tests_of_row(value, name)

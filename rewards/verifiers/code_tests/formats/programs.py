@@ -22,17 +22,12 @@ def asserts(statements: Sequence[Any], row: Mapping[str, Any]) -> TestProgram:
 def whole_test(row: Mapping[str, Any]) -> TestProgram:
     """A row with ``test``: HumanEval(+), LeetCodeDataset (``check(candidate)``), MBPP+ (statements), or pytest."""
     source = text_of(row, "test")
-    names = _parsed(source)
-    if "check(" in names:
+    if "check(" in _parsed(source):
         entry_point = row.get("entry_point")
         if not isinstance(entry_point, str) or not _is_entry_point(entry_point):
             raise UnusableTestsError(f"entry_point = {entry_point!r:.60} names no function for check(candidate)")
         return TestProgram("check", (source,), entry_point, preamble=_preamble(row, entry_point))
-    if any(name.lower().startswith("test") for name in names):
-        return pytest_functions(source)
-    if "assert" not in names:
-        raise UnusableTestsError("test asserts nothing")
-    return TestProgram("asserts", (source,), setup=text_of(row, "test_setup_code"))
+    return source_text(source, row)
 
 
 def functional(row: Mapping[str, Any]) -> TestProgram:
@@ -41,7 +36,7 @@ def functional(row: Mapping[str, Any]) -> TestProgram:
     if row.get("entry_point"):
         return whole_test({**row, "test": source})
     if "check(" not in _parsed(source):
-        return source_text(source)
+        return source_text(source, {})
     tree = ast.parse(source)
     checked = {_checked(node) for node in tree.body} - {""}
     if len(checked) != 1 or not _is_entry_point(entry_point := checked.pop()):
@@ -56,12 +51,11 @@ def pytest_functions(source: str) -> TestProgram:
     return TestProgram("pytest", (source,))
 
 
-def source_text(text: str) -> TestProgram:
-    """Tests given as code alone."""
-    names = _parsed(text)
-    if any(name.lower().startswith("test") for name in names):
+def source_text(text: str, row: Mapping[str, Any]) -> TestProgram:
+    """Tests given as code alone, with the setup in ``row``."""
+    if any(name.lower().startswith("test") for name in _parsed(text)):
         return pytest_functions(text)
-    return asserts([text], {})
+    return asserts([text], row)
 
 
 def list_of_texts(value: Any) -> list[str] | None:
