@@ -2,25 +2,19 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
-from pydantic_core import from_json, to_json
-from torch import Tensor
 
 from evenkeel.errors import Refusal
-from evenkeel.rewards.registry import PartError
-from evenkeel.trainer.algorithms.diagnostics import gradient_shares
-from evenkeel.trainer.lab.gradients.contributions import ReplayedBatch, passes, true_gradient
+from evenkeel.trainer.lab.gradients.contributions import passes, true_gradient
 from evenkeel.trainer.lab.gradients.jackknife import margins
 from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments, together
 from evenkeel.trainer.lab.gradients.replay import Recipe, Row, group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
-from evenkeel.trainer.lab.gradients.strategies import BASELINE, Named, named_strategy
-
-COEFFICIENT_LOSS = "cispo"
-"""The loss in which a coefficient replaces the clipped ratio."""
+from evenkeel.trainer.lab.gradients.strategies import BASELINE, Named, named_strategy, replayable
 
 
 @dataclass(frozen=True)
@@ -33,7 +27,6 @@ class Measured:
         signal_to_noise: of one prompt's gradient; see `Moments`.
         alignment: estimated cosine of the expected gradient with that of p(correct); 1 = no bias in direction.
         signal_to_noise_margin, alignment_margin: half of their 95 % intervals; NaN with few batches (see `margins`).
-        quartiles: shares of the update by π_old, four equal ranges from 0 to 1.
         passes: optimizer steps for each batch.
     """
 
@@ -42,7 +35,6 @@ class Measured:
     norm: float
     signal_to_noise: float
     alignment: float
-    quartiles: list[float]
     passes: int
     signal_to_noise_margin: float = math.nan
     alignment_margin: float = math.nan
@@ -64,11 +56,6 @@ class Bench:
     groups: int
     sketch_error: float
     absent: dict[str, str] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data; NaN and infinities, which JSON does not have, are ``None``."""
-        found: dict[str, Any] = from_json(to_json(asdict(self), inf_nan_mode="null"))
-        return found
 
 
 def bench(
@@ -92,12 +79,13 @@ def bench(
     model.eval()
     asked = [named_strategy(BASELINE), *(named for named in strategies if named.name != BASELINE)]
     sketch = CountSketch([p.numel() for p in model.parameters() if p.requires_grad])
-    quartiles: dict[str, Tensor] = {}
-    absent: dict[str, str] = {}
     blocks: list[GradientSums] = []
     for rows in batches:
         batch = replayed(rows, recipe, model)
-        made = _contributions(asked, batch, loss_type, longest, quartiles, absent)
+        replay = partial(passes, batch=batch, loss_type=loss_type, longest=longest)
+        if not blocks:
+            asked, absent = replayable(asked, replay)
+        made = [torch.stack(replay(named.parts)).sum(0) for named in asked]
         stacked = torch.stack([*made, true_gradient(batch)])
         blocks.append(GradientSums(len(stacked), sketch.length))
         for coefficients, jacobian in group_gradients(batch, stacked, model, recipe, sketch):
@@ -107,7 +95,7 @@ def bench(
         raise Refusal("There are fewer than two groups to replay.")
     moments = together(blocks).moments()
     return Bench(
-        rows=_measured([named for named in asked if named.name not in absent], moments, blocks, quartiles),
+        rows=_measured(asked, moments, blocks),
         cosines=moments.cosines[:-1, :-1].tolist(),
         batches=len(blocks),
         groups=groups,
@@ -116,36 +104,7 @@ def bench(
     )
 
 
-def _contributions(
-    asked: Sequence[Named],
-    batch: ReplayedBatch,
-    loss_type: str,
-    longest: int,
-    quartiles: dict[str, Tensor],
-    absent: dict[str, str],
-) -> list[Tensor]:
-    """Contributions (N, T) of every strategy; adds those that cannot be replayed to ``absent``, in the first batch."""
-    made: list[Tensor] = []
-    for named in asked:
-        if named.name in absent:
-            continue
-        loss = loss_type if named.parts.coefficient is None else COEFFICIENT_LOSS
-        try:
-            joint = torch.stack(passes(named.parts, batch, loss, longest)).sum(0)
-        except PartError as error:
-            if named.name in quartiles:
-                raise
-            absent[named.name] = str(error)
-            continue
-        shares = gradient_shares(batch.logps.exp(), joint, batch.mask)
-        quartiles[named.name] = quartiles.get(named.name, 0) + shares
-        made.append(joint)
-    return made
-
-
-def _measured(
-    strategies: Sequence[Named], moments: Moments, blocks: Sequence[GradientSums], quartiles: dict[str, Tensor]
-) -> list[Measured]:
+def _measured(strategies: Sequence[Named], moments: Moments, blocks: Sequence[GradientSums]) -> list[Measured]:
     """The rows of all strategies, in the order of the estimators in ``moments``, whose last is p(correct)."""
     truth = len(moments.totals) - 1
     alignment = moments.alignment(truth)
@@ -158,7 +117,6 @@ def _measured(
             norm=float(moments.norms[place] / moments.norms[0]),
             signal_to_noise=float(moments.signal_to_noise[place]),
             alignment=float(alignment[place]),
-            quartiles=(quartiles[named.name] / quartiles[named.name].sum()).tolist(),
             passes=named.parts.schedule.num_passes,
             signal_to_noise_margin=float(ratio_margins[place]),
             alignment_margin=float(alignment_margins[place]),

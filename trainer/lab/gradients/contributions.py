@@ -14,6 +14,8 @@ from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
 from evenkeel.trainer.algorithms.strategies import TAUGHT, Strategies
 
 WHERE = "on a replayed batch"
+COEFFICIENT_LOSS = "cispo"
+"""The loss in which a coefficient replaces the clipped ratio."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
     """(N, T) for each pass of the update schedule: ``k_i · A_{i,t} · w_{i,t} · c_{i,t}`` on the pass's tokens.
 
     ``k_i`` is `loss_scale`. At ρ = 1 every TRL loss has the gradient ``A ∇ log π`` and
-    clips nothing. A coefficient is evaluated at log ρ = 0. The passes add up to the joint update.
+    clips nothing. A coefficient is evaluated at log ρ = 0, in `COEFFICIENT_LOSS`. The passes add up to the joint
+    update.
 
     Args:
         longest: ``max_completion_length``, which dr_grpo divides by.
@@ -61,7 +64,8 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
     for part in strategies.all:
         for signal in [each for each in TAUGHT if each in part.signals]:
             raise PartError(f"{part.kind} {part.name!r} asks for {signal}, which rollouts do not record.")
-    advantages = _advantages(strategies, batch, loss_type)
+    loss_type = COEFFICIENT_LOSS if strategies.coefficient else loss_type
+    advantages = batch_advantages(strategies, batch, loss_type)
     signals = token_signals(
         logps=batch.logps,
         old_logps=batch.logps,
@@ -121,8 +125,9 @@ def true_gradient(batch: ReplayedBatch) -> Tensor:
     return advantages[:, None] * batch.mask / scored.sum().clamp(min=1)
 
 
-def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) -> Tensor:
+def batch_advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) -> Tensor:
     """(N, T) advantages, as in the trainer."""
+    loss_type = COEFFICIENT_LOSS if strategies.coefficient else loss_type
     estimator = strategies.advantage
     assert estimator is not None
     logged = (*estimator.columns, *(name for name in TURN_COLUMNS if name in estimator.signals))

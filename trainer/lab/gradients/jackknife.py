@@ -16,17 +16,23 @@ FEWEST = 3
 
 
 def margins(blocks: Sequence[GradientSums], statistic: Callable[[Moments], Float[Tensor, "S"]]) -> Float[Tensor, "S"]:
+    """`jackknife_margins` of a statistic of all blocks."""
+    if len(blocks) < FEWEST:
+        return torch.full((len(blocks[0].within),), torch.nan)
+    rests = [together([other for other in blocks if other is not block]) for block in blocks]
+    return jackknife_margins(torch.stack([statistic(rest.moments()) for rest in rests]))
+
+
+def jackknife_margins(replicates: Float[Tensor, "B S"]) -> Float[Tensor, "S"]:
     """Half the width of a 95 % interval around a statistic of all blocks: ``t(B − 1) · s``.
 
     ``s² = (B − 1)/B · Σ_b (f₍b₎ − mean f)²`` over the B statistics that each leave out one block (the delete-a-group
     jackknife; Shao and Tu, "The Jackknife and Bootstrap", 1995, §2.3). NaN below `FEWEST` blocks, and where one of the
     B is NaN.
     """
-    count = len(blocks)
+    count = len(replicates)
     if count < FEWEST:
-        return torch.full((len(blocks[0].within),), torch.nan)
-    rests = [together([other for other in blocks if other is not block]) for block in blocks]
-    replicates = torch.stack([statistic(rest.moments()) for rest in rests])
+        return torch.full_like(replicates[0], torch.nan)
     variance = (replicates - replicates.mean(0)).square().sum(0) * (count - 1) / count
     return variance.sqrt() * float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))
 

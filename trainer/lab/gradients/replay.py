@@ -25,12 +25,15 @@ class Recipe:
 
     Attributes:
         reward_weights: reward's label → weight.
+        clip: lowest and highest ratio of a token; ``None`` where not each is clipped by itself.
     """
 
     group_size: int
     temperature: float
     reward_weights: dict[str, float]
     max_steps: int
+    learning_rate: float = 0.0
+    clip: tuple[float, float] | None = None
 
 
 def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
@@ -134,7 +137,7 @@ def next_tokens(model: Any, prompt: Sequence[int], ids: Tensor, temperature: flo
     start = torch.tensor(prompt).expand(len(ids), -1)
     seen = torch.cat([start, ids], dim=1).to(model.device)
     logits = model(seen, logits_to_keep=ids.shape[1] + 1).logits[:, :-1]
-    distribution: Tensor = (logits.float() / temperature).log_softmax(-1).to(ids.device)
+    distribution: Tensor = (logits / temperature).log_softmax(-1).to(ids.device)
     return distribution
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import io
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evenkeel.trainer.lab.gradients.replay import Recipe, Row
@@ -12,12 +12,24 @@ from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 
+CLIPPED = ("grpo", "bnpo", "dapo", "dr_grpo")
+"""Losses that clip the ratio of each token by itself."""
 
-def recipe_of(experiment: Experiment) -> Recipe:
-    """The settings of a configuration that determine the gradients of its rollouts."""
+
+def recipe_of(experiment: Experiment, learning_rate: float | None = None) -> Recipe:
+    """The settings of a configuration that determine the gradients of its rollouts, at its learning rate or another."""
     args = experiment.args
     weights = {reward.label: reward.weight for reward in experiment.config.rewards}
-    return Recipe(args.num_generations, args.temperature, weights, max(args.max_steps, 1))
+    high = args.epsilon if args.epsilon_high is None else args.epsilon_high
+    by_token = args.loss_type in CLIPPED and args.importance_sampling_level == "token" and args.delta is None
+    return Recipe(
+        args.num_generations,
+        args.temperature,
+        weights,
+        max(args.max_steps, 1),
+        learning_rate or args.learning_rate,
+        (1 - args.epsilon, 1 + high) if by_token else None,
+    )
 
 
 def recorded_batches(run: Path, most: int) -> Iterator[list[Row]]:
@@ -31,7 +43,7 @@ def recorded_batches(run: Path, most: int) -> Iterator[list[Row]]:
         yield table.to_pylist()
 
 
-def sampled_batches(config_path: Path, batches: int) -> Iterator[list[Row]]:
+def sampled_batches(config_path: Path, overrides: Sequence[str], batches: int) -> Iterator[list[Row]]:
     """Sample rollout batches of one policy: the configuration's run with learning rate 0, in a temporary directory."""
     with tempfile.TemporaryDirectory() as directory:
         fixed = {
@@ -41,7 +53,7 @@ def sampled_batches(config_path: Path, batches: int) -> Iterator[list[Row]]:
             "logging.rollouts": "all",
             "output_dir": directory,
         }
-        experiment = Experiment.of_file(config_path, [f"{key}={value}" for key, value in fixed.items()])
+        experiment = Experiment.of_file(config_path, [*overrides, *(f"{key}={value}" for key, value in fixed.items())])
         args = experiment.args
         args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0  # a run file must not say 0
         _ = experiment.rows  # loaded here, so that messages about them are still printed

@@ -1,6 +1,8 @@
 """The strategies that the bench compares: names of parts joined by +, with GRPO's parts as defaults."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
@@ -57,3 +59,16 @@ def named_strategies(names: str) -> tuple[list[Named], dict[str, str]]:
                 raise
             absent[name] = str(error)
     return list(found.values()), absent
+
+
+def replayable(asked: Sequence[Named], replay: Callable[[Strategies], Any]) -> tuple[list[Named], dict[str, str]]:
+    """Those that ``replay`` takes on the first batch, and of the others name → why it does not."""
+    found: list[Named] = []
+    absent: dict[str, str] = {}
+    for named in asked:
+        try:
+            replay(named.parts)
+            found.append(named)
+        except PartError as error:
+            absent[named.name] = str(error)
+    return found, absent

@@ -83,6 +83,19 @@ def panel_figures(name: str, panels: Mapping[str, Mapping[str, Curve]], x: str, 
         return drawn + ([_legend(name, entries)] if len(entries) > 1 else [])
 
 
+def joint_figure(name: str, panels: Mapping[str, Mapping[str, Curve]], x: str) -> str:
+    """Small curves, three in a line of one picture, with their legend below."""
+    lines = -(-len(panels) // 3)
+    entries: dict[str, Any] = {}
+    with matplotlib.rc_context(SETTINGS):
+        figure = Figure(figsize=(3 * PANEL_WIDTH, 2.25 * lines), layout="constrained")
+        for place, (title, curves) in enumerate(panels.items(), 1):
+            axes = figure.add_subplot(lines, 3, place, title=title, xlabel=x)
+            entries |= _draw_curves(axes, curves, {label: number for number, label in enumerate(curves)})
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=4, frameon=False)
+        return _svg(figure, name)
+
+
 def differences_figure(name: str, differences: Mapping[str, Estimate], x: str, styles: Mapping[str, int]) -> str:
     """Variant → its difference, with an interval each where there are three seeds; the baseline is at 0."""
     with matplotlib.rc_context(SETTINGS):

@@ -26,5 +26,12 @@ def test_a_configurations_policy_is_sampled_and_replayed(tiny_model: Path, tmp_p
     assert [each["name"] for each in found["rows"][:3]] == ["grpo", "rloo", "adv_reweight+lopti"]
     assert (found["batches"], found["groups"]) == (3, 12)
     assert "| `rloo` |" in capsys.readouterr().out
+    figures = ["--figures", "--strategies", "lopti", "--learning-rate", "0.5", "--batches", "3", "--to", str(tmp_path)]
+    assert main([str(file), "seed=1", *figures]) == 0
+    found = json.loads((tmp_path / "figures.json").read_text())
+    assert {row["strategy"] for row in found["rows"]} == {"grpo", "lopti"}
+    assert (found["learning_rate"], found["groups"]) == (0.5, 12)
+    assert "| 3 | `rose_share` | `grpo` |" in capsys.readouterr().out
+    assert "frozen_move_by_rare" in (tmp_path / "figures.svg").read_text()
     assert not (tmp_path / "r").exists()
     assert main([str(tmp_path), "--strategies", "grpo"]) == 2  # no run's directory

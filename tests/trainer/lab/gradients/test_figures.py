@@ -1,0 +1,163 @@
+"""The figures' outcomes: by hand, and against a script in plain torch that shares nothing with the bench."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoModelForCausalLM
+
+from evenkeel.errors import Refusal
+from evenkeel.trainer.lab.gradients.figures import Figures, figures
+from evenkeel.trainer.lab.gradients.outcomes import across, frozen_move, gradient_norm_share, ratio, rose_share
+from evenkeel.trainer.lab.gradients.replay import Recipe
+from evenkeel.trainer.lab.gradients.strategies import named_strategies
+from tests.trainer.lab.gradients.test_bench import rows_of
+
+COLD, RATE, CLIP = 0.15, 0.01, (0.98, 1.02)
+"""The tiny model's tokens are of all quarters at this temperature; in the second pass ratios are clipped."""
+
+
+def test_outcomes_by_hand():
+    old = torch.tensor([[0.1, 0.25, 0.6], [0.2, 0.9, 0.8]])
+    new = torch.tensor([[0.2, 0.25, 0.5], [0.3, 0.8, 0.9]])
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
+    advantages = torch.tensor([[1.0, 1.0, 1.0], [-1.0, 1.0, 1.0]])
+    rose = rose_share(old, new, advantages, mask)
+    assert rose.tolist() == [[1, 1, 0, 0, 0], [4, 1, 1, 1, 1]]
+    part = torch.tensor([[0.3, 0.25, 0.65], [0.2, 0.85, 0.5]])
+    frozen = mask * (old >= 0.25)
+    torch.testing.assert_close(
+        ratio(frozen_move(old, part, new, frozen)).float(),
+        torch.tensor([0.5, torch.nan, torch.nan, 0.5, 0.5]),
+        equal_nan=True,
+    )
+    norms = torch.tensor([5.0, 4.0, 3.0, 0.0, 1.0])
+    assert ratio(gradient_norm_share(norms)).tolist() == pytest.approx([1.0, 0.8, 0.6, 0.0, 0.2])
+
+
+def test_seeds_are_paired():
+    """Differences .1, .2, .3: ± t(2) · .1 / √3; the seeds themselves differ by more."""
+    found = [
+        {
+            "rows": [
+                {"strategy": name, "outcome": "rose_share", "values": [value, None, 0, 0, 0]} for name, value in each
+            ]
+        }
+        for each in ([("grpo", 0.1), ("lopti", 0.2)], [("grpo", 0.5), ("lopti", 0.7)], [("grpo", 0.3), ("lopti", 0.6)])
+    ]
+    gains = across(found, "rose_share", "lopti", "grpo")
+    assert [*gains] == ["all", "¼–½", "½–¾", "¾–1"]
+    gain = gains["all"]
+    assert (gain.value, gain.high - gain.value) == pytest.approx((0.2, 4.302653 * 0.1 / 3**0.5))
+    assert across(found, "rose_share", "grpo")["all"].value == pytest.approx(0.3)
+
+
+def sampled(model: Any, seed: int) -> list[dict[str, Any]]:
+    """`rows_of`, written by the model; a tool wrote the second token of each row."""
+    rows = rows_of(seed, seed)
+    torch.manual_seed(seed)
+    for place, row in enumerate(rows):
+        if place % 4 == 0:
+            prompt = torch.tensor([row["prompt_ids"]] * 4)
+            written = model.generate(prompt, do_sample=True, temperature=COLD, max_new_tokens=9, eos_token_id=None)
+        length = len(row["completion_ids"]) + 3
+        row["completion_ids"] = written[place % 4, 3 : 3 + length].tolist()
+        row["mask"] = [place != 1 for place in range(length)]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model: Path) -> Any:
+    return AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32)
+
+
+@pytest.fixture(scope="module")
+def batches(model: Any) -> list[list[dict[str, Any]]]:
+    return [sampled(model, seed) for seed in range(2)]
+
+
+def run(model: Any, batches: Any, names: str, clip: tuple[float, float] | None = CLIP) -> Figures:
+    recipe = Recipe(4, COLD, {"digits": 1.0}, 10, RATE, clip)
+    return figures(batches, model, recipe, named_strategies(names)[0], "dapo", 8)
+
+
+def probabilities(model: Any, rows: Any) -> torch.Tensor:
+    """(M,) of all tokens that count; every prompt has three tokens."""
+    ids = pad_sequence([torch.tensor(row["prompt_ids"] + row["completion_ids"]) for row in rows], batch_first=True)
+    counted = pad_sequence([torch.tensor(row["mask"]) for row in rows], batch_first=True)
+    logps = (model(ids).logits[:, 2:-1] / COLD).log_softmax(-1)
+    return logps.gather(2, ids[:, 3:, None]).squeeze(2)[counted].exp()
+
+
+def script(model: Any, rows: Any, alpha: float, eta: float) -> dict[str, torch.Tensor]:
+    """Outcome → numerators and denominators on one batch: AR with α, Lopti with η in two passes; 0 and 0 are GRPO."""
+    policy = copy.deepcopy(model).double()
+    old = probabilities(policy, rows).detach()
+    rewards = torch.tensor([row["reward"] for row in rows]).view(-1, 4)
+    scaled = (rewards - rewards.mean(1, keepdim=True)) / (rewards.std(1, keepdim=True) + 1e-4)
+    counts = torch.tensor([sum(row["mask"]) for row in rows])
+    advantages = scaled.flatten().repeat_interleave(counts).double()
+
+    def update(passes: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        moved = copy.deepcopy(policy)
+        optimizer = torch.optim.SGD(moved.parameters(), RATE)
+        for tokens in passes:
+            optimizer.zero_grad()
+            ratios = probabilities(moved, rows) / old
+            gains = torch.min(ratios * advantages, ratios.clamp(*CLIP) * advantages)
+            loss = -(gains * (alpha * old + 1 - alpha))[tokens].sum() / len(old)
+            loss.backward()
+            optimizer.step()
+        norm = torch.cat([weights.grad.flatten() for weights in moved.parameters()]).norm()
+        return probabilities(moved, rows).detach(), norm
+
+    every = torch.ones_like(old, dtype=torch.bool)
+    sets = [every, *((old >= low) & (old < low + 0.25) for low in (0, 0.25, 0.5, 0.75))]
+    alone = [update([tokens]) for tokens in sets]
+    new = update([old < eta, old >= eta] if eta else [every])[0]
+    right = [tokens & (advantages > 0) for tokens in sets]
+    found: dict[str, list[tuple[Any, Any]]] = {
+        "token_share": [(tokens.sum(), len(old)) for tokens in sets],
+        "advantage_size": [(advantages[tokens].abs().sum(), tokens.sum()) for tokens in sets],
+        "gradient_norm": [(norm, 1) for _, norm in alone],
+        "gradient_norm_share": [(norm, alone[0][1]) for _, norm in alone],
+        "rose_share": [((new > old)[tokens].sum(), tokens.sum()) for tokens in right],
+    }
+    for name, by, trained in (
+        ("", new, ~every),
+        ("_by_rare", alone[1][0], sets[1]),
+        ("_by_sure", alone[4][0], sets[4]),
+    ):
+        moves, whole, frozen = (by - old).abs(), (new - old).abs(), [tokens & ~trained for tokens in sets]
+        found[f"move{name}"] = [(moves[tokens].sum(), tokens.sum()) for tokens in sets]
+        found[f"frozen_move{name}"] = [(moves[tokens].sum(), whole[tokens].sum()) for tokens in frozen]
+    return {name: torch.tensor(pairs, dtype=torch.float64) for name, pairs in found.items()}
+
+
+def test_figures_equal_an_independent_script(model: Any, batches: Any):
+    found = run(model, batches, "adv_reweight+lopti")
+    assert len(found.rows) == 20
+    ours = {"grpo": (0.0, 0.0), "adv_reweight+lopti": (0.2, 0.4)}
+    theirs = {name: [script(model, rows, *options) for rows in batches] for name, options in ours.items()}
+
+    def value(name: str, outcome: str) -> torch.Tensor:
+        over, under = sum(each[outcome] for each in theirs[name]).unbind(1)
+        return over / under
+
+    for row in found.rows:
+        wanted = value(row.strategy, row.outcome)
+        assert row.values == pytest.approx(wanted.tolist(), rel=1e-5, abs=1e-5, nan_ok=True)
+        gain = wanted - value("grpo", row.outcome)
+        assert row.differences == pytest.approx(gain.tolist(), rel=1e-5, abs=1e-5, nan_ok=True)
+    assert (value("grpo", "token_share") > 0.03).all()
+
+
+def test_a_second_pass_that_cannot_be_clipped_is_named(model: Any, batches: Any):
+    found = run(model, batches[:1], "lopti,adv_reweight", clip=None)
+    assert {row.strategy for row in found.rows} == {"grpo", "adv_reweight"}
+    assert "trl.importance_sampling_level" in found.absent["lopti"]
+    with pytest.raises(Refusal, match="no rollout batch"):
+        run(model, [], "grpo")
