@@ -225,9 +225,11 @@ def _plain(text: str) -> str:
 def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
     """The text after the thought, or why it has no answer; and the outermost boxes in it."""
     final = after_thought(completion)
+    if (text := final.text) is None:
+        return final, []
     open_braces: list[_Box | None] = []  # None of braces that open no box
     boxes: list[_Box] = []
-    for match in _BRACES.finditer(final.text or ""):
+    for match in _BRACES.finditer(text):
         if match[0] == "}":
             if open_braces and (box := open_braces.pop()) is not None:
                 while boxes and boxes[-1].start > box.start:  # inside this one
@@ -236,17 +238,15 @@ def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
         elif match[0].endswith("{") and match[0] != "\\{":
             open_braces.append(_Box(match.start(), match.end(), -1) if match[0] != "{" else None)
     last_end = boxes[-1].end if boxes else 0
-    if len(boxes) > 1 and final.text and _NOT.fullmatch(final.text, boxes[-2].end, boxes[-1].start):
+    if len(boxes) > 1 and _NOT.fullmatch(text, boxes[-2].end, boxes[-1].start):
         boxes.pop()  # "It is \boxed{7}, not \boxed{5}"
-    if boxes and final.text is not None:
-        start = boxes[-1].start
-        if _REJECTED_BEFORE.search(final.text[max(start - 160, 0) : start]) or _REJECTED_BEHIND.match(
-            final.text, last_end
-        ):
-            return Extraction(None, "the text rejects its last box"), []
-    if any(box and (box.opened >= last_end or (final.text or "")[box.opened] != ".") for box in open_braces):
+    start = boxes[-1].start if boxes else 0
+    before = text[max(start - 160, 0) : start]
+    if boxes and (_REJECTED_BEFORE.search(before) or _REJECTED_BEHIND.match(text, last_end)):
+        return Extraction(None, "the text rejects its last box"), []
+    if any(box and (box.opened >= last_end or text[box.opened] != ".") for box in open_braces):
         return Extraction(None, "the last box is not closed"), []
-    return (final if boxes or final.text is None else _NO_BOX), boxes
+    return (final if boxes else _NO_BOX), boxes
 
 
 def has_tags_once_in_order(completion: str) -> bool:
