@@ -223,41 +223,25 @@ def model_card(name: str, task: Task, command: str, model: Any, seconds: float, 
 CARD = """# Tiny policy: {task}
 
 A causal language model in the Qwen3 architecture with {parameters} parameters ({layers} layers, hidden size
-{hidden_size}, tied embeddings, stored as bfloat16, loaded as float32) and a word-level tokenizer of {words} words.
-It was trained from random weights; nothing was downloaded. It writes
+{hidden_size}, tied embeddings) and a word-level tokenizer of {words} words. It writes
 {writes} and ends the turn with `<|end|>`.
-The tags are ordinary words, so they survive `skip_special_tokens=True`.
+[What all tiny policies share](../../README.md#tiny-policies).
 
 ## How it was made
 
     {command}
 
-Two supervised phases on puzzles written by a program: careful demonstrations until it can solve them, then a mixture
-of careful and hasty ones. It took {minutes} minutes with {threads} thread(s) on a busy machine, with Python {python},
-torch {torch} and transformers {transformers}. The same command on another machine or with other versions gives
-a model that is alike, not the same bits.
+It took {minutes} minutes with {threads} thread(s) on a busy machine, with Python {python},
+torch {torch} and transformers {transformers}.
 
 ## What it does
 
-Measured on {held_out} puzzles{of_each} that neither the warm-up nor reinforcement learning sees; sampled =
-temperature 1.
+Measured on the first {held_out} puzzles{of_each} of a seeded list; sampled = temperature 1. The next {pool} are for
+reinforcement learning, the warm-up used the rest.
 
 | | |
 |---|---|
 {rows}
-
-The puzzles{of_each} come from one seeded list: the first {held_out} are held out, the next {pool} are for reinforcement
-learning, the warm-up used the rest. Those three share no puzzle.
-
-## What it is for
-
-Trying a trainer on a laptop, and tests: it fails often when sampled and can do better, so that reinforcement learning
-has something to win within minutes. Gains are large because the better behaviour is already in the model; they say
-that a trainer works, and nothing about what it would do for a real one.
-
-## Limits
-
-It knows these puzzles in these words and nothing else. Other words become `<|unknown|>`.
 """
 
 
