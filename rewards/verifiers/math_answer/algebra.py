@@ -116,15 +116,9 @@ def _same_function(one: sympy.Expr, other: sympy.Expr) -> bool:
         return True
     if not (one.is_commutative and other.is_commutative):
         return bool(sympy.expand(one - other) == 0)
-    if _differ_at_a_point(one, other):
+    if _are_apart(*_values((one, other), 1)):  # far cheaper than a proof
         return False
     return bool(sympy.simplify(one - other) == 0) or _same_logarithms(one, other)
-
-
-def _differ_at_a_point(one: sympy.Expr, other: sympy.Expr) -> bool:
-    """Whether two expressions have clearly different values at one point, which is far cheaper than a proof."""
-    first, second = _values((one, other), 1)
-    return _are_apart(first, second)
 
 
 def _values(expressions: Sequence[sympy.Expr], place: int) -> list[sympy.Expr]:

@@ -46,7 +46,8 @@ _SUM = re.compile(r"\((?=[^()]*[a-zA-Z])[^()]*[+-][^()]*\)")
 _SIZE = re.compile(r"\w+ ?\\times ?\w+|[a-z]{3,}")  # of a matrix; a word, as box may be
 _IRRATIONAL = re.compile(r"\\pi(?![a-z])|\\sqrt ?\{[^{}]*\}")
 _ARITHMETIC = re.compile(
-    r"(?<![\d.^{_])[\d.]+ ?(?:[-+] ?[\d.]+(?![\d. ]*[\^a-z!\\{(/])|(?:\*|\\cdot|\\times) ?-?[\d.]+(?![\d. ]*[\^!{]))"
+    r"(?<![\d.^{_])[\d.]+ ?"
+    r"(?:[-+] ?[\d.]+(?![\d. ]*[\^a-z!\\{(/])|(?:\*|\\cdot|\\times) ?-?[\d.]+(?![\d. ]*[\^!{]))"
     r"|\d ?\( ?\d[^()+-]*\)"
 )
 _VARIABLE = r"(?<![\\a-zA-Z])[a-df-hj-zA-Z]"
@@ -64,7 +65,8 @@ _PARTIAL_OF_SUM = re.compile(
     r"|\\frac ?\{ ?\d+ ?\} ?\{[^{}]*[a-z][^{}]*\}.*\\frac ?\{ ?\d+ ?\} ?\{[^{}]*[a-z]"
 )
 _LETTERS = re.compile(
-    r"(?<![\\a-zA-Z_])[a-df-hj-zA-Z](?![a-zA-Z_])|(?<=\d)[a-df-hj-zA-Z](?![a-z_])|\\(?:theta|alpha|beta|phi|lambda)"
+    r"(?<![\\a-zA-Z_])[a-df-hj-zA-Z](?![a-zA-Z_])"
+    r"|(?<=\d)[a-df-hj-zA-Z](?![a-z_])|\\(?:theta|alpha|beta|phi|lambda)"
 )
 _BRACKET = re.compile(r"\([^()]*\)")
 _KINDS = tuple(frozenset(kind.split()) for kind in NOTATION["kinds of functions"])
@@ -115,7 +117,7 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return _all([same(gold, answer.result, algebra), *_steps(answer, algebra)])
         case About(), _:
             return same(gold.value, answer.value if isinstance(answer, About) else answer, algebra)
-        case Number(), About() if gold.is_decimal:
+        case Number(is_fraction=False), About() if gold.value.denominator > 1:
             return same_number(gold, answer.value)
         case _, About():
             return False
@@ -249,8 +251,9 @@ def _steps(worked: Worked, algebra: AlgebraJudge) -> Iterator[bool | None]:
         if "dots" in getattr(step, "latex", "") and len(worked.steps) > 1:  # the others say what it is
             continue
         yield _equal(step, worked.result, algebra)
-    if worked.about is not None:
-        yield _about(worked.about, worked.result, algebra)
+    if (number := worked.about) is not None:
+        result = worked.result if isinstance(worked.result, Number | Expression) else None
+        yield result is not None and compatible(number.value.unit, result.unit) and algebra(number, result)
 
 
 def _equal(step: Form, result: Form, algebra: AlgebraJudge) -> bool | None:
@@ -261,13 +264,6 @@ def _equal(step: Form, result: Form, algebra: AlgebraJudge) -> bool | None:
         case ((Number() | Expression()), (Number() | Expression())):
             return compatible(step.unit, result.unit) and algebra(result, step)
     return step == result
-
-
-def _about(number: About, value: Form, algebra: AlgebraJudge) -> bool | None:
-    """Whether a value is about a number; both of the same unit if both have one."""
-    if not isinstance(value, Number | Expression) or not compatible(number.value.unit, value.unit):
-        return False
-    return algebra(number, value)
 
 
 def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:

@@ -15,11 +15,6 @@ class Number:
     is_fraction: bool = False
 
     @property
-    def is_decimal(self) -> bool:
-        """Whether it is written with digits after a point."""
-        return not self.is_fraction and self.value.denominator > 1
-
-    @property
     def latex(self) -> str:
         """Its exact value, as a fraction; of 50 percent a half."""
         value = self.value / 100 if self.unit == "percent" else self.value

@@ -34,7 +34,8 @@ _TRANSPOSED = re.compile(
     r"\^ ?(?P<mark>\{ ?(?:T|\\top|\\dagger|\\intercal|\*|\\cdot|\\text ?\{ ?T ?\}) ?\}|T(?![a-z])|\\top|\\dagger|\*)"
 )
 _VECTOR = (
-    rf"(?:(?<![\\A-Za-z]){_LETTER}(?![a-zA-Z])|\\(?:vec|hat|overline) ?\{{\w+\}}|(?<![\w}}^]){{ ?[A-Za-z] ?}}){_INDEX}?"
+    rf"(?:(?<![\\A-Za-z]){_LETTER}(?![a-zA-Z])"
+    rf"|\\(?:vec|hat|overline) ?\{{\w+\}}|(?<![\w}}^]){{ ?[A-Za-z] ?}}){_INDEX}?"
 )
 _NEXT = rf"(?={_VECTOR}|\{{ ?[A-Za-z] ?\}}|\()"
 _UNKEPT = re.compile(rf"(?:{_VECTOR}|\)) ?\\times(?![a-zA-Z]) ?{_NEXT}|'|! ?!|dots|\.\.")  # products of vectors, too
@@ -50,22 +51,13 @@ _NO_CONSTANT = re.compile(
 _NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|(?<![A-Z])(?<![A-Z] )_ ?(?:\{[^{}]*\}|\w)")
 _INDEXED_CAPITAL = re.compile(rf"[A-Z]{_INDEX}?")
 # By how their names start: all letters beside capitals with hats and a conjugate, two marked in a term.
-_OPERATORS = {
-    "": re.compile(
-        r"(?:[a-z] ?\^ ?\{ ?-1 ?\} ?){2,}$|[a-z] ?[a-z] ?\^ ?\{ ?-1 ?\}$|[a-z] ?\^ ?\{ ?-1 ?\} ?[a-z]$"  # b^{-1}a^{-1}
-        r"|(?=.*([a-z]) ?\^ ?\{ ?-1 ?\})(?=.*\1(?! ?\^ ?\{ ?-))(?:[a-z ()]|\^ ?\{ ?-?\d ?\})*$"  # g^{-1}hg
-        r"|.*\\hat ?\{ ?[A-Z] ?\}(?:.*\\hat ?\{ ?[A-Z]| ?(?:\\psi|\\phi|\\Psi|[a-z|(]))"
-    ),
-    "hat{": re.compile(r".*\\hat ?\{[^{}]+\}[^+=<>]*\\hat"),
-    "\\sigma_": re.compile(
-        r"^(?!.*\\(?:rho|sqrt|frac ?\{[^{}]*\} ?\{[^{}]*sigma)).*\\sigma ?_ ?\{?[xyz\d]\}? ?(?:\\cdot ?)?\\sigma ?_"
-    ),
-}
+_OPERATORS = {name: re.compile(pattern) for name, pattern in NOTATION["operators"].items()}
 _ORDER = re.compile(rf"{_LETTER} ?\^ ?\{{ ?\( ?(?:\d+|[a-z]) ?\) ?\}}")
 _NUMBERS = re.compile(
     r"\\pi(?![a-z])"
     r"|\\frac ?\{[^{}]*[A-Z][^{}]*\} ?\{ ?(?!d[a-zA-Z]|\\partial)[^{}]*[a-z]"  # \frac{k Q_1 Q_2}{r^2}
-    r"|\\frac ?\{[^{}]*\} ?\{[^{}]*[A-Z]|/ ?\(?[^()]*[A-Z]|\\sqrt ?\{[^{}]*[A-Z]|\\(?:sin|cos|tan|log|ln) ?\(?[A-Z]"
+    r"|\\frac ?\{[^{}]*\} ?\{[^{}]*[A-Z]|/ ?\(?[^()]*[A-Z]"
+    r"|\\sqrt ?\{[^{}]*[A-Z]|\\(?:sin|cos|tan|log|ln) ?\(?[A-Z]"
 )
 _INVERTED = re.compile(rf"[A-Z]{_INDEX}? ?\^ ?\{{ ?-|\) ?\^ ?\{{ ?- ?1 ?\}}")
 _CONSTANT = re.compile(r"[cCkKAB](?:_[1-9])?")

@@ -16,7 +16,7 @@ _INDEX = r"(?: ?_ ?(?:\w|\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}|\\[a-z]+(?: ?\{[A-Za-z]
 _ARGUMENTS = r"(?: ?(?:\((?:[^()=]|\((?:[^()=]|\([^()=]*\))*\)){1,30}\)|\[[^\[\]=]{1,30}\]))"
 _CORE = (
     rf"(?:m ?)?(?:\\angle ?)?(?:\\Delta ?)?(?:{_LETTER}|\{{ ?{_LETTER} ?\}}|[A-Z]{{2,4}}"
-    r"|\\text ?\{[A-Za-z ]+\}(?: ?[A-Z]{2,4})?|\\mathbb ?\{[EP]\}|\\(?:overline|vec|hat|tilde) ?\{[A-Za-z]+\})"
+    r"|\\text ?\{[A-Za-z' ]+\}(?: ?[A-Z]{2,4})?|\\mathbb ?\{[EP]\}|\\(?:overline|vec|hat|tilde) ?\{[A-Za-z]+\})"
 )
 _NAMES = (
     rf"{_CORE}{_INDEX}?'*{_ARGUMENTS}?",
@@ -36,8 +36,10 @@ _NAMES = (
 )
 _NAME = re.compile("|".join(_NAMES))
 _PLAIN = re.compile(
-    rf"(?:(?:m?\\angle|\\Delta)?(?:{_LETTER}|[A-Z]{{2,4}}|\\(?:overline|hat|vec)\{{?[A-Z]+\}}?)(?:_[^'^]*)?(?:\^-1(?=\())?(?:\([^']*\))?"
-    r"|[A-Za-z]{3,}.*|\([^']*\)(?:_\{?\\?(?:min|max)\}?)?|E?\[.*\]|[a-z]\^\\circ|[^':]+:[^':]+|\\sigma\^2|\\lfloor.*"
+    rf"(?:(?:m?\\angle|\\Delta)?(?:{_LETTER}|[A-Z]{{2,4}}|\\(?:overline|hat|vec)\{{?[A-Z]+\}}?)"
+    r"(?:_[^'^]*)?(?:\^-1(?=\())?(?:\([^']*\))?"
+    r"|[A-Za-z]{3,}.*|\([^']*\)(?:_\{?\\?(?:min|max)\}?)?|E?\[.*\]"
+    r"|[a-z]\^\\circ|[^':]+:[^':]+|\\sigma\^2|\\lfloor.*"
     r"|\\(?:max|min|gcd|lim|det|frac).*)"
 )
 _WITHIN = (  # what a quantity of such a name can be
@@ -52,20 +54,24 @@ _FACTOR = re.compile(
 )
 _TERMS = re.compile(rf"(?:(?>[+-]? ?(?:10+ ?)?|\\cdot ){_FACTOR.pattern}(?: ?\^ ?\d)?+ ?)++")
 _QUOTIENT = re.compile(r"\\frac ?\{(.{1,20})\} ?\{(.{1,20})\}|([^/]{1,20})/([^/]{1,20})")
+_OF_THE_QUESTION = re.compile(  # \sum_{k=1}^{20} b_k of its terms, 5 \star 1 of its operation
+    r"\\(?:sum|prod|lim) ?(?:[_^] ?(?:\{[^{}]*\}|\w|\\infty) ?)+(?!\w(?: ?\^|$))"
+    rf"\(?(?:{_NAME.pattern})\)?(?: ?\^ ?\{{?\d\}}?)?"
+    rf"|{NOTATION['defined operations']}"
+)
 _COMPUTED = re.compile(r"(?:\\(?:gcd|max|min|sup|inf|#)|\\text ?\{[a-z]+\}) ?\\?[({][^a-zA-Z]*\d[^a-zA-Z]*")
 _INTRODUCTION = re.compile(
-    rf"\\text ?\{{(?P<start>[^{{}}]*)\}} ?(?P<name>{_CORE}{_INDEX}?) ?\\text ?\{{(?P<end> *(?:is|are|equals)) *\}}"
-    rf"|\\text ?\{{(?P<of>[^{{}}]*(?:of|{'|'.join(NOTATION['introductions']['extremes'].split())})) *\}}"
+    rf"\\text ?\{{(?P<start>[^{{}}]*)\}} ?"
+    rf"(?P<name>{_CORE}{_INDEX}?) ?\\text ?\{{(?P<end> *(?:is|are|equals)) *\}}"
+    rf"|\\text ?\{{(?P<of>[^{{}}]*(?:of|{NOTATION['extremes']})) *\}}"
     rf" ?(?:(?:\\triangle ?)?[A-Z]{{3,5}}|{_LETTER}{_INDEX}?(?: ?\^ ?\{{?\d\}}?)?) ?="
-    r"|\\text ?\{(?P<words>[^{}]*(?:\b(?:is|are|equals|be|get|have|given by|(?:equal|[a-z]+s|[a-z]+s up) to)|[:=])) *\}"
+    r"|\\text ?\{(?P<words>[^{}]*(?:\b"
+    r"(?:is|are|equals|be|get|have|given by|(?:equal|[a-z]+s|[a-z]+s up) to)|[:=])) *\}"
     r"|(?:the |final )*answer(?: is|:)"
     r"|\\text ?\{(?! *and *\})(?P<connective>[^{}]+)\}(?= ?\S)",
     re.IGNORECASE,
 )
-_IN_WORDS = {
-    name: frozenset(words if isinstance(words, list) else words.split())
-    for name, words in NOTATION["introductions"].items()
-}
+_IN_WORDS = {name: frozenset(words.split()) for name, words in NOTATION["introductions"].items()}
 COUNTED_NOUNS: dict[str, str] = {
     **{word + "s": word for word in NOTATION["counted"]["plural"].split()},  # 16 square, 5 prime would say more
     **{
@@ -76,23 +82,26 @@ COUNTED_NOUNS: dict[str, str] = {
     **{form: word for word, forms in NOTATION["counted"]["irregular"].items() for form in (word, *forms.split())},
 }
 ADJECTIVES = frozenset(NOTATION["counted"]["adjective"].split())
-_QUANTITY = _IN_WORDS["quantities"] | _IN_WORDS["adjectives"] | _IN_WORDS["ordinals"]
+_GIVEN_NAMES = "|".join(NOTATION["given names"].split())
+_QUANTITY = (
+    {*_GIVEN_NAMES.lower().split("|")} | _IN_WORDS["quantities"] | _IN_WORDS["adjectives"] | _IN_WORDS["ordinals"]
+)
 _OF_WHAT = (_QUANTITY | _IN_WORDS["links"] | _IN_WORDS["clauses"] | COUNTED_NOUNS.keys() | ADJECTIVES) - {
     "value",
     "values",
 }
-_PHRASES = re.compile(rf"\b(?:{'|'.join(NOTATION['introductions']['phrases'])})\b")
+_PHRASES = re.compile(rf"\b(?:{'|'.join(NOTATION['introductory phrases'])})\b")
 _BEFORE_A_VALUE = re.compile(r"(?<=[a-z]) (?=(?:\\?\$ ?)?-?\d)")
 _ORDINAL = re.compile(r"\b\d+(?:st|nd|rd|th)\b|\b\d+ (?=[a-z]+s\b)")
 _MEASURES = {name: units.split() for names, units in NOTATION["measures"].items() for name in names.split()}
 _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
-_OF_ANOTHER = re.compile(r"\ban? (?:different|similar|separate|(?:\w+ )*(?:problem|question|exercise|case|example)\b)")
+_OF_ANOTHER = re.compile(NOTATION["of another"])
 _DOUBTFUL = "?"
 _PROBABILITY = re.compile(r"\\?(?:P|Pr|mathbb ?\{P\}|text ?\{Pr?\}) ?[(\[]")
 _INTRODUCED_TEXT = re.compile(r"\\text ?\{ *(?:the |final )*answer(?: is|:) *([^{}]+)\}", re.IGNORECASE)
 _SET = r"\\in ?(?:\\mathbb ?)?\{? ?(?P<set>[ZNRQC]) ?\}?(?: ?[\^_] ?\{? ?(?P<above>[*+]) ?\}?)?"
 _GLUE = r"(?:[ ,}]|\\text ?\{)*+"
-_KIND = r"(?:positive |natural |real |non-?negative )?(?:constants?|integers?|numbers?)|real"
+_KIND = NOTATION["kind of number"]
 _QUANTIFIERS = (
     re.compile(rf"(?:[,;]|(?P<open>\()) ?(?P<name>[a-z]) ?{_SET} ?(?(open)\))$"),
     re.compile(rf"[,;]? ?\\forall ?(?P<name>[a-z])(?: ?{_SET})?$"),
@@ -103,11 +112,27 @@ _QUANTIFIERS = (
     ),
     re.compile(rf"(?:[,;(]|\\text ?\{{| )*+(?:where|for|with){_GLUE}(?P<name>[a-zA-Z]){_GLUE}{_SET}{_GLUE}\)?$"),
 )
-_KINDS = {"integer": "Z", "natural": "N", "positive": "N+", "non": "N", "nonnegative": "N"}
-_KINDS |= dict.fromkeys(["real", "constant", "number"], "R")
+_KINDS: dict[str, str] = NOTATION["kinds of numbers"]
 
 FUNCTIONS = frozenset(NOTATION["functions"].split())
-NUMBERS: dict[str, int] = NOTATION["numbers"]
+NUMBERS: dict[str, int | Fraction] = NOTATION["numbers"] | {
+    f"{count} {part}": Fraction(value, divisor)
+    for count, value in NOTATION["numbers"].items()
+    for part, divisor in NOTATION["parts"].items()
+}
+CHANGING = frozenset(NOTATION["changing"].split())
+"""Words that may make another value of the one beside them, or deny it."""
+PEOPLE = frozenset(NOTATION["people"].split())
+_ACTS = NOTATION["acts"]
+CLAUSE = re.compile(  # students take physics, students who are in the band
+    r"(?P<counted>[a-z -]+?) (?:who |that |which )?"
+    rf"(?P<clause>(?:{_ACTS}|{NOTATION['places']})(?: .+)?)"
+)
+_SOMEONE = rf"(?:[Hh]e|[Ss]he|[Tt]hey|{_GIVEN_NAMES})"
+_SENTENCE = re.compile(  # Tom has, each child gets, the pen costs, Alice is, Tom:
+    rf" *(?:(?:{_SOMEONE}|(?:[Tt]he|[Ee]ach|An?) (?P<who>[a-z ]+?)) {_ACTS}(?: at)?"
+    rf"|{_SOMEONE} (?:is|are|will be)|(?:{_GIVEN_NAMES}) ?:) *"
+)
 _ARTICLE = re.compile(r"^(?:An?(?! [a-z]*[^su ]s\b)|The) (?=\w)|(?<!\S)(?:an?|the) ")
 _TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+|(?:0?\d|1[0-2])(?: ?: ?\d+)+ ?[ap]m|\d+ to \d+")
 _VERDICTS: dict[str, str] = {
@@ -132,7 +157,7 @@ def is_asked_for(text: str) -> bool:
     ``x+y``, ``ab`` and ``f(1)+f(2)`` are; ``x^2``, ``2x``, ``x+1`` and ``3x+4y`` are equations' sides, to be solved.
     """
     text = text.strip()
-    if is_name(text):
+    if is_name(text) or _OF_THE_QUESTION.fullmatch(text):
         return True
     if quotient := _QUOTIENT.fullmatch(text):
         above, below = (part.strip() for part in quotient.groups() if part)
@@ -198,6 +223,14 @@ def are_known(words: Iterable[str]) -> bool:
     return all(word in _OF_WHAT or (len(word) == 1 and word.isalpha()) for word in words)
 
 
+def _tells_of_someone(words: str) -> bool:
+    """Whether ``words`` say whose the value behind them is: "Tom has", "each child gets", "the pen costs"."""
+    if (sentence := _SENTENCE.fullmatch(words)) is None:
+        return False
+    who = {*(sentence["who"] or "").split()}
+    return who <= COUNTED_NOUNS.keys() | ADJECTIVES | PEOPLE and not who & (CHANGING | _QUANTITY)
+
+
 def _without_connectives(words: str) -> list[str]:
     """The words without "so", "hence we get", "in total" at their start, which say nothing of a value."""
     words = _ORDINAL.sub("", _PHRASES.sub("", words.lower()))
@@ -207,6 +240,7 @@ def _without_connectives(words: str) -> list[str]:
 
 def is_plain_name(name: str, letters: set[str], value: Fraction | None) -> bool:
     """Whether a name of its own, beside a value with these letters, says no more than that it is the value."""
+    name = re.sub(r"^([a-zA-Z])'(?=\(|$)", r"\1", name)  # a derivative
     for pattern, least, most in _WITHIN:
         if pattern.fullmatch(name):
             return value is None or least <= value <= most
@@ -227,7 +261,7 @@ def same_name(one: str, other: str) -> bool:
     return base == other_base and "" in (index, other_index) and (index or other_index)[1:].isalpha()
 
 
-_CUSTOMARY = (("h", "k"), ("r", "\\theta"), ("r", "\\theta", "z"), ("\\rho", "\\theta", "\\phi"), ("\\mu", "\\sigma"))
+_CUSTOMARY = [tuple(order) for order in NOTATION["customary orders"]]
 _GREEK_ORDER = [f"\\{name}" for name in NOTATION["greek"]]
 
 
@@ -255,27 +289,29 @@ def without_introduction(text: str) -> tuple[str, str]:
     joined = _with_value_apart(text)
     if (introduction := _INTRODUCTION.match(joined)) is None:
         return text, ""
-    words, of = "", introduction["of"]
-    if connective := introduction["connective"]:
-        says_something = bool(_without_connectives(connective))
+    words, of = introduction["connective"], introduction["of"]
+    if words:
+        says_something = bool(_without_connectives(words))
     else:
         of = of and of + (" x" if of.endswith(" of") else " number")
         words = introduction["words"] or of or f"{introduction['start'] or ''} x {introduction['end'] or ''}"
         unfinished = words.split()[-1:] and words.split()[-1].lower() in _IN_WORDS["links"]
         says_something = unfinished or not name_a_quantity(words)
-    if says_something:
+    value = joined[introduction.end() :].strip()
+    if says_something and not (_tells_of_someone(words) and "," not in value):
         return text, ""
     named = _without_connectives(words)
-    return joined[introduction.end() :].strip(), "" if _ANSWER & set(named) else " ".join(named)
+    return value, "" if _ANSWER & set(named) else " ".join(named)
 
 
 def _with_value_apart(text: str) -> str:
     r"""``\text{The area is 5}`` with its value behind the text."""
-    if sentence := TEXT.fullmatch(text):
-        for space in _BEFORE_A_VALUE.finditer(sentence[1]):
-            words, value = sentence[1][: space.start()], sentence[1][space.end() :]
-            if name_a_quantity(words) and words.split()[-1] in _IN_WORDS["after"]:
-                return f"\\text{{{words}}} {value}"
+    sentence = TEXT.sub(r"\1", text) if TEXT.fullmatch(text) else text
+    for space in _BEFORE_A_VALUE.finditer(sentence):
+        words, value = sentence[: space.start()], sentence[space.end() :]
+        says_what = name_a_quantity(words) and words.split()[-1] in _IN_WORDS["after"]
+        if says_what or _tells_of_someone(words):
+            return f"\\text{{{words}}} {value}"
     return text
 
 

@@ -3,7 +3,9 @@
 import json
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 
 NOTATION = json.loads(Path(__file__).with_name("notation.json").read_text(encoding="utf-8"))
@@ -70,7 +72,7 @@ _IN_CHINESE = re.compile(
 _CHOICE = re.compile(
     r"^(?:(?P<plain>[A-H])(?:[.:] |\) ?)|\\text ?\{ ?\(?(?P<text>[A-H])(?:\)|[.:](?=[ }]))(?P<empty> ?\})?)(?=.)"
 )
-_ABOUT = re.compile(r"^(?:~|(?:\\text ?\{ ?)?(?:approximately|about|around|roughly|approx\.?) ?\}?) ?(?=[-\d.\\$])")
+_ABOUT = re.compile(rf"^(?:~|(?:\\text ?\{{ ?)?(?:{NOTATION['about']}) ?\}}?) ?(?=[-\d.\\$])")
 _TEXT_INDEX = re.compile(r"(?<![0-9A-Z][A-Z])(?<=[A-Za-z]) ?_ ?\{? ?\\text ?\{ ?([A-Za-z]+) ?\} ?\}?")
 _CAPITAL_IN_TEXT = re.compile(
     r"(?<![\d}])(?<![\d}] )(?<!\\pi)(?<!\} \\cdot )(?<!\}\\cdot )\\text\s*\{\s*([A-Z])\s*\}|\\text ?\{([A-Z])\}(?= ?_)"
@@ -135,25 +137,27 @@ def balanced(text: str) -> bool:
 
 def matching_end(text: str, start: int) -> int:
     """The index after the bracket that closes the one at ``start``; brackets of any kind nest; −1 where none does."""
-    depth = 0
-    for index in range(start, len(text)):
-        depth += (text[index] in "([{") - (text[index] in ")]}")
-        if depth == 0:
-            return index + 1
-    return -1
+    ends = (index + 1 for index, depth in enumerate(depths(text[start:]), start) if depth == 0)
+    return next(ends, -1)
+
+
+def depths(text: str, opening: str = "([{", closing: str = ")]}") -> Iterator[int]:
+    """How many brackets are open behind each character."""
+    return accumulate((character in opening) - (character in closing) for character in text)
 
 
 def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
     """The pieces between the matches of ``separator`` that no bracket encloses."""
-    pieces, begin, depth, seen = [], 0, 0, 0
-    for match in separator.finditer(text):
-        piece = text[seen : match.start()]
-        depth += sum(piece.count(bracket) for bracket in "([{") - sum(piece.count(bracket) for bracket in ")]}")
-        seen = match.start()
-        if depth == 0:
-            pieces.append(text[begin : match.start()])
-            begin = match.end()
-    return [*pieces, text[begin:]]
+    found = outside_brackets(text, separator)
+    begins, ends = [0, *(match.end() for match in found)], [*(match.start() for match in found), len(text)]
+    return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+
+def outside_brackets(text: str, pattern: re.Pattern[str]) -> list[re.Match[str]]:
+    """The matches of ``pattern`` that no bracket encloses."""
+    found = list(pattern.finditer(text))
+    before = [0, *depths(text)] if found else []
+    return [match for match in found if before[match.start()] == 0]
 
 
 def _unwrapped(text: str) -> str:
@@ -188,12 +192,8 @@ def _choice(choice: re.Match[str]) -> str:
 
 
 def _pairs_up(text: str, opening: str, closing: str) -> bool:
-    depth = 0
-    for character in text:
-        depth += (character in opening) - (character in closing)
-        if depth < 0:
-            return False
-    return depth == 0
+    levels = [0, *depths(text, opening, closing)]
+    return min(levels) == 0 == levels[-1]
 
 
 def _with_braces(text: str) -> str:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import factorial
 
 from evenkeel.rewards.verifiers.math_answer.forms import Form, Words
-from evenkeel.rewards.verifiers.math_answer.names import ADJECTIVES, COUNTED_NOUNS, measure_of
+from evenkeel.rewards.verifiers.math_answer.names import ADJECTIVES, CHANGING, CLAUSE, COUNTED_NOUNS, PEOPLE, measure_of
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, balanced
 
 LARGEST_EXPONENT = 400
@@ -36,7 +36,7 @@ _PRODUCT_OF_POWERS = re.compile(rf"-? ?{_FACTOR.pattern}(?:{_TIMES}{re.sub('[?]P
 
 PERCENT, DEGREE = "percent", "degree"
 
-LENGTHS = frozenset(["meter", "centimeter", "millimeter", "kilometer", "decimeter", "inch", "foot", "yard", "mile"])
+LENGTHS = frozenset(NOTATION["lengths"].split())
 _EVERYDAY = LENGTHS | set(NOTATION["everyday"].split())
 _COUNTED = {*COUNTED_NOUNS.values()} - NOTATION["units"].keys()
 SIGNED = {"dollar", "degree", "celsius", "fahrenheit", "percent"}  # of values below zero, too
@@ -46,14 +46,18 @@ _NAMES = {
 _CURRENCIES: dict[str, str] = NOTATION["currencies"]
 _NO_NAMES = {"unit", "units"}  # "5 units" says no more than "5"
 _WORD = r"[A-Za-z]+(?:'s)?\.?(?:\^-?[1-9])?"
-_PHRASE = re.compile(rf"{_WORD}(?:[ /(-]{{1,4}}{_WORD}){{0,6}}\)?")
+_PHRASE = re.compile(rf"{_WORD}(?:[ /(-]{{1,4}}{_WORD}){{0,9}}\)?")
 _STUFF = "|".join(NOTATION["counted"]["stuff"].split())
+_WHOLE = "|".join({*COUNTED_NOUNS, *_STUFF.split("|")} - CHANGING)
 _OF = re.compile(rf"^((?:[a-z]+ )*(?!percent|degree)[a-z]+) of (?P<of>{_STUFF}|(?P<counted>[a-z]+))$")
+_SAID, _DIMENSIONS = (
+    "|".join(f"(?P<{name}>{words})" for name, words in NOTATION[table].items())
+    for table in ("behind a unit", "dimensions")
+)
 _BEHIND = re.compile(
-    r"(?: |^)(?:(?P<all>(?:in )?total|in all|altogether)|(?P<left>left|remaining)|of (?:them|these|those))$"
+    rf"(?: |^)(?:{_SAID}|of (?:them|these|those))$|(?<=[a-z]) (?:{_DIMENSIONS})$"
+    rf"|(?:(?<!percent) |^)of (?:all )?the (?P<part>{_WHOLE})$"
     r"|(?<=^ways) to [a-z]+(?: (?:the|all|these|them))?(?: [a-z]+)?$"
-    r"|(?<=[a-z]) (?:(?P<high>tall|high)"
-    r"|(?P<old>old)(?: (?:on|at) [a-z ]+)?|(?P<long>long)|(?P<wide>wide)|(?P<deep>deep))$"
 )
 _PART = re.compile(rf"/|[()]|{_WORD}")
 _POWER = r" ?\^ ?(?:\{ ?-?[1-9] ?\}|-?[1-9])"
@@ -62,8 +66,7 @@ _TEXT_SUFFIX = re.compile(rf"(?P<rest>.*?\S)\s*(?P<unit>{_TEXT}(?: ?(?:\\cdot|/)
 _QUOTIENT = re.compile(rf"\\frac ?\{{ ?({_TEXT}) ?\}} ?\{{ ?({_TEXT}(?: ?(?:\\cdot)? ?{_TEXT})*) ?\}}$")
 _SPACED_SUFFIX = re.compile(r"(?P<rest>.*[\d}]) (?P<unit>[A-Za-z][A-Za-z^{}0-9/ .-]*)")
 _CLOSE_SUFFIX = re.compile(  # what is hardly a product of letters, as 3mg, 3ms and 3ha are
-    rf"(?P<rest>.*\d)(?P<unit>(?:[ckm]m|kg|mph|mins?|secs?|hrs|lbs)(?:{_POWER})?)"
-    rf"|(?P<root>.*\}})(?P<length>[ckm]m(?:{_POWER})?)"
+    rf"(?P<rest>.*[\d}}])(?P<unit>(?:[ckm]m|(?<=\d)(?:kg|mph|mins?|secs?|hrs|lbs))(?:{_POWER})?)"
 )
 _LETTERS = re.compile(r"[A-Za-z](?:\^\{?\d\}?)?(?: [A-Za-z](?:\^\{?\d\}?)?)+|(?!m)[A-Za-z]\^\{?\d\}?")
 _OHM = re.compile(r"(?:(?<=[\d} ])|\\text ?\{ ?([kM]) ?\} ?)\\Omega$|\\text ?\{ ?([kM]?) ?\\Omega ?\}$")
@@ -126,8 +129,7 @@ def _repeating(whole: str, fixed: str, period: str) -> Fraction:
 
 
 def _decimal(text: str) -> Fraction:
-    digits = text.replace(",", "").replace(" ", "")
-    return Fraction(digits.rstrip(".") if digits.endswith(".") else digits)
+    return Fraction(text.replace(",", "").replace(" ", ""))
 
 
 def _signed(sign: str, value: Fraction) -> Fraction:
@@ -141,7 +143,12 @@ def split_unit(text: str) -> tuple[str, str] | None:
     """
     for symbol, name in _CURRENCIES.items():
         if text.startswith(symbol):
-            return text.removeprefix(symbol).strip(), name
+            amount = text.removeprefix(symbol).strip()
+            behind = _TEXT_SUFFIX.fullmatch(amount)
+            behind = behind or _SPACED_SUFFIX.fullmatch(amount)  # $18 per day
+            if behind and (unit := unit_name(f"{name} {behind['unit']}")):
+                return behind["rest"], unit
+            return amount, name
         if text.startswith("-" + symbol):
             return "-" + text.removeprefix("-" + symbol).strip(), name
         if text.endswith(symbol):
@@ -161,8 +168,7 @@ def _word_suffix(text: str) -> tuple[str, str] | None:
         return None if name is None else (match["rest"], name)
     if (match := _SPACED_SUFFIX.fullmatch(text) or _CLOSE_SUFFIX.fullmatch(text)) is None:
         return None
-    found = {key: value for key, value in match.groupdict().items() if value is not None}
-    rest, unit = found.get("rest") or found["root"], found.get("unit") or found["length"]
+    rest, unit = match.groups()
     if _LETTERS.fullmatch(unit) or (len(unit) == 1 and re.search(r"(?<![\\a-zA-Z])[a-zA-Z]", rest)):  # 6 s^2, r^2 h
         return None
     name = unit_name(unit) if balanced(rest) else None  # \\sqrt{2 g h} holds no grams
@@ -178,8 +184,15 @@ def unit_name(words: str) -> str | None:
     words = words.replace("}{", "} {").replace("\\cdot", " ")
     words = re.sub(r"\\text|[{}]", "", re.sub(r"\\mu ?", "u", words))
     words = re.sub(r" ?\^ ?", "^", " ".join(words.split())).rstrip(".")
+    words = re.sub(r"\bdegrees? (?=[CcFf])", "", words)
     if not _PHRASE.fullmatch(words):
         return None
+    if (clause := CLAUSE.fullmatch(words)) and not _BEHIND.search(words):
+        unit = unit_name(clause["counted"]) or ""
+        is_counted = unit and {*unit.split()} <= _COUNTED | ADJECTIVES | PEOPLE
+        if not is_counted or CHANGING & {*words.lower().split()}:
+            return None
+        return f"{unit}|{clause['clause']}"
     words = re.sub(r"(?<=[a-z])-(?=digit )", "", words)  # three-digit numbers
     words = re.sub(r"\bordered pairs?\b|(?<=\bunordered )pairs?\b", "tuple", words)  # 5 pairs: 10?
     words = re.sub(r"\bpairs?(?= of )", "sets", words)
@@ -188,7 +201,7 @@ def unit_name(words: str) -> str | None:
     behind = _BEHIND.search(words)
     detail = f"|{behind.lastgroup}" if behind and behind.lastgroup else f"|{of['of'].rstrip('s')}" if of else ""
     words = re.sub(r"\blight[ -]years?\b", "lightyear", words[: behind.start()] if behind else words)
-    words = re.sub(r"\bper\b|(?<=[a-z]) an?(?= [a-z])", "/", re.sub(r"\bsq(uare)?\b\.?", "square", words))
+    words = re.sub(r"\b(?:per|every)\b|(?<=[a-z]) an?(?= [a-z])", "/", re.sub(r"\bsq(uare)?\b\.?", "square", words))
     words = re.sub(r"square ([A-Za-z]+)|([A-Za-z]+) squared", r"\1\2^2", words)
     words = re.sub(r"cubic ([A-Za-z]+)|([A-Za-z]+) cubed", r"\1\2^3", words)
     if (powers := _powers(words)) is None:
@@ -220,7 +233,7 @@ def may_be_in(unit: str, name: str) -> bool:
     size, power, exponent = unit.partition("^")
     if measure := measure_of(name):
         return ("length" if size in LENGTHS else size) + power + exponent in measure
-    return "number of " not in name or size in name or {*size.split()} <= _COUNTED | {"person", "child", "man", "woman"}
+    return "number of " not in name or size in name or {*size.split()} <= _COUNTED | PEOPLE
 
 
 def _powers(words: str) -> Counter[str] | None:
@@ -253,7 +266,8 @@ def _measure(word: str) -> str | None:
     """The one name of a unit; only a whole word may be in capitals: 5M is no length, Mmol no mmol."""
     if word.lower() in _NO_NAMES:
         return "unit"
-    return _NAMES.get(word) or (_NAMES.get(word.lower()) if word.lower().rstrip("s") in NOTATION["units"] else None)
+    name = _NAMES.get(word.lower(), "")
+    return _NAMES.get(word) or (name if word.lower() in (name, name + "s") else None)
 
 
 def date(text: str) -> Form | None:

@@ -35,10 +35,8 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
 from evenkeel.rewards.verifiers.math_answer.names import is_name, squeezed
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT, matching_end, split_outside_brackets
 
-_SETS_IN_WORDS: dict[str, Form] = dict.fromkeys(
-    ["no solution", "no solutions", "no real solution", "no real solutions", "empty set"], EMPTY_SET
-)
-_SETS_IN_WORDS |= dict.fromkeys(["all real numbers", "all reals"], REALS)
+_SETS_IN_WORDS: dict[str, Form] = dict.fromkeys(NOTATION["no solution"], EMPTY_SET)
+_SETS_IN_WORDS |= dict.fromkeys(NOTATION["all reals"], REALS)
 
 _BARE_NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")  # most answers: nothing about them is to be spelled out
 _BARE_LETTER = re.compile(r"[\d})][a-zA-Z](?:\^\{?\d\}?)?$|\\Omega$")
@@ -81,7 +79,7 @@ _AT = r"(?:[a-zA-Z] ?=[- ]*)+(?:\\frac[- {]*|\\sqrt[ {]*)?\d[\d./{} ]*"
 _BEHIND_A_VALUE = re.compile(
     r"[ ,]+\(?(?:\\text ?\{)?[ (]*(?:(?:attained|achieved|reached) )?(?:at|when|for)[ }]+"
     rf"(?:{_AT}(?:, ?{_AT})*|\((?:[-\d./ ]+,)+[-\d./ ]+\))[ )}}]*$"
-    r"|\b(?P<of>(?:un)?ordered pairs|triples|integers|primes|values|choices|possibilities)"
+    rf"|\b(?P<of>{NOTATION['counted of a letter']})"
     r"(?: of| for)? ?\} ?(?:[a-zA-Z]|\( ?(?:[a-z] ?, ?)+[a-z] ?\))$"
 )
 
@@ -278,7 +276,7 @@ def related(text: str) -> Form | None:
     sides = [side.strip() for side in split_outside_brackets(text, _SIGN)]
     if len(sides) == 1:
         return None
-    signs = _signs_between(text)
+    signs = [_SIGNS.get(sign[0], sign[0]) for sign in notation.outside_brackets(text, _SIGN)]
     if signs[-1] in ("\\approx", "\\sim") and set(signs[:-1]) <= {"="}:
         return _approximate(sides)
     if not all(sides) or any(sign in ("\\approx", "\\equiv", "\\sim") for sign in signs):
@@ -366,16 +364,6 @@ def _between(sides: list[str], signs: list[str]) -> Form:
     return Named(squeezed(sides[1]), Interval(read_form(sides[0]), read_form(sides[2]), *closed))
 
 
-def _signs_between(text: str) -> list[str]:
-    signs, position = [], 0
-    for side in split_outside_brackets(text, _SIGN)[:-1]:
-        match = _SIGN.match(text, position + len(side))
-        assert match is not None
-        signs.append(_SIGNS.get(match[0], match[0]))
-        position = match.end()
-    return signs
-
-
 # Lists, sets, intervals, points: what commas, braces, brackets, ∪ and ± hold together --------------------------------
 
 COMMA = re.compile(r"[,;]")
@@ -390,6 +378,7 @@ _WITHOUT = re.compile(r"(\\mathbb ?\{?R\}?|[\[(].*[\])]) ?(?:\\setminus|\\backsl
 
 def several(text: str) -> Form | None:
     """What commas, "and" and "or" separate."""
+    text = TEXT.sub(r"\1", text) if "," in text and TEXT.fullmatch(text) else text
     pieces = split_outside_brackets(text, SEPARATOR)
     name, _, written = text.partition("=")
     if len(pieces) == 1 or (is_name(name) and isinstance(read_form(written), Number)):  # x = 10,080
@@ -494,7 +483,7 @@ def in_brackets(text: str) -> Form | None:
     """A point or an interval; ``(\\pm 1, \\mp 2)`` and ``\\pm(1, -2)`` are two points."""
     if text[0] == "(" and _EITHER.search(text):
         return either_sign(text) if matching_end(text, 0) == len(text) and "," in text else None
-    if text.startswith("\\angled"):
+    if text.startswith("\\angled("):
         row = in_brackets(text.removeprefix("\\angled"))
         return replace(row, is_vector=True) if isinstance(row, Row) else None
     if text[0] in "+-" and (rest := text[1:].strip()).startswith("(") and matching_end(rest, 0) == len(rest):

@@ -12,7 +12,7 @@ from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 from evenkeel.rewards.verifier import Verdict, Verifier
 from evenkeel.rewards.verifiers.math_answer.comparison import adds_percent, same
 from evenkeel.rewards.verifiers.math_answer.forms import Unreadable
-from evenkeel.rewards.verifiers.math_answer.notation import matching_end, without_dollars
+from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, depths, matching_end, without_dollars
 from evenkeel.rewards.verifiers.math_answer.quantities import product_of_powers
 from evenkeel.rewards.verifiers.math_answer.reading import read, read_beside
 from evenkeel.rewards.verifiers.math_answer.reference import golds, plain_wrong_answer
@@ -28,18 +28,10 @@ _TRIALS: dict[tuple[WorkerPool, str], WorkerResult] = {}
 LONGEST_ANSWER = 300  # characters; the longest of MATH's 12,500 answers is 159
 DEEPEST_NESTING = 10
 
-_COSTLY = [
-    (re.compile(r"\d{31}"), "an integer of more than 30 digits"),
-    (re.compile(r"(?:\^[\s{(]*\d+[\s})]*){3}|\^[\s{(]*\d\d+[\s})]*\^[\s{(]*\d\d"), "a power of a power"),
-    (re.compile(r"(?:\^[^^]*){12}"), "a dozen powers"),
-    (re.compile(r"\d{4}[\s)}]*!|(?<!\([a-z][-+][\da-z])(?<!\(\d[a-z])[!)}]\s*!"), "a factorial above 999 or of a term"),
-    (re.compile(r"\^[\s{(]*0+(?![.\d])"), "a power of zero"),
-    (re.compile(r"\\binom[\s{(]*[^{}]*\d{4}"), "a binomial coefficient of more than 999"),
-]
-_COSTLY_EXPONENTS = [
-    (re.compile(r".*(?:\d{4}|\d\d[\s)}]*!)", re.DOTALL), "an exponent above 999"),
-    (re.compile(r"[\s{(+-]*\d+[\s})]*\^|.*\d[\s}]*\^[\s{(]*\d", re.DOTALL), "a tower of powers"),
-]
+_COSTLY, _COSTLY_EXPONENTS = (
+    [(re.compile(pattern), name) for name, pattern in NOTATION[table].items()]
+    for table in ("costly", "costly exponents")
+)
 _BARE_EXPONENT = re.compile(r"[-+]?\d+(?:\s*\^)?|\\[a-zA-Z]+\s*\d*")
 _OPERATORS = re.compile(r"\\(?:sum|prod|i*nt|oint|lim|bigcup|bigcap)(?![a-zA-Z])")
 
@@ -252,8 +244,8 @@ def too_long_or_deep(answer: str, gold: str) -> str:
     longest = max(LONGEST_ANSWER, 2 * len(gold))
     if len(answer) > longest:
         return f"{len(answer)} characters, more than the {longest} that are read"
-    deepest = max(DEEPEST_NESTING, _depth(gold))
-    if (depth := _depth(answer)) > deepest:
+    deepest = max([DEEPEST_NESTING, *depths(gold)])
+    if (depth := max(depths(answer), default=0)) > deepest:
         return f"brackets nested {depth} deep, more than the {deepest} that are read"
     return ""
 
@@ -285,11 +277,3 @@ def _exponents(text: str) -> list[str]:
                 break
         found.append(text[sign.end() : end])
     return found
-
-
-def _depth(text: str) -> int:
-    depth = deepest = 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        deepest = max(deepest, depth)
-    return deepest

@@ -1,4 +1,4 @@
-r"""7,358 pairs of a gold and an answer, labelled by mathematics before they were scored.
+r"""8,237 pairs of a gold and an answer, labelled by mathematics before they were scored.
 
 ``right`` says whether the answer is the gold; ``refused`` says why a right one scores 0 all the same. The first 532 lie
 in ``rewards/bench/audit/labelled_math.json``: `evenkeel audit` asks them of anyone's function. The class *second
@@ -25,7 +25,7 @@ value* and *boxes that the text rejects* hold what else was tried at the rules f
 255 right answers were refused and none of 260 wrong ones paid.
 ``learned_everyday_pairs.json`` holds answers as models box them, to golds of real data sets and of every form, and what
 was written against the rules made from these two: of 439 right answers 57 were refused when they were first scored, of
-312 wrong ones 26 were paid; what can be argued about was dropped.
+312 wrong ones 26 were paid; what can be argued about was dropped. The last 879 came with the rules for clauses.
 """
 
 import json
@@ -106,5 +106,5 @@ def test_the_table_covers_what_it_claims():
     for pair in PAIRS:
         count["right" if pair["right"] else "wrong"] += 1
         count["refused"] += "refused" in pair
-    assert dict(count) == {"right": 3695, "wrong": 3663, "refused": 282}
+    assert dict(count) == {"right": 4099, "wrong": 4138, "refused": 327}
     assert len({(pair["gold"], written(pair)) for pair in PAIRS}) == len(PAIRS)
