@@ -22,6 +22,11 @@ CONFIGS = ROOT / "configs"
 Key = tuple[str, str]
 """Kind and name of a strategy."""
 
+NEEDED: dict[str, dict[str, Any]] = {
+    "curriculum": {"column": "num_people", "levels": [3, 4, 5, 6, 7], "up_at": 0.8},
+}
+"""Examples of options that have no default."""
+
 
 def strategy_pages() -> dict[str, str]:
     """Path of a page → its Markdown. Links are as from two folders below the repository."""
@@ -40,7 +45,7 @@ def strategy_pages() -> dict[str, str]:
 
 def _asked_for(kind: str, name: str, function: Callable[..., Any]) -> str:
     """Its kind and file, the signals that it names, and what it declares of itself."""
-    strategy = find_strategy(kind, name)
+    strategy = find_strategy(kind, {"name": name, **NEEDED.get(name, {})})
     source = Path(inspect.getsourcefile(function) or "").resolve().relative_to(ROOT).as_posix()
     signals = ", ".join(f"`{signal}`" for signal in sorted(strategy.signals | {*strategy.columns}))
     declared = {field.name: getattr(strategy.traits, field.name) for field in fields(strategy.traits)}
@@ -73,10 +78,12 @@ def _in_a_run_file(kind: str, name: str, function: Callable[..., Any]) -> list[s
     options = [
         option for option in inspect.signature(function).parameters.values() if option.kind is option.KEYWORD_ONLY
     ]
-    defaults = {option.name: written(option.default) for option in options}
-    mapping = ", ".join(f"{key}: {value.strip('`')}" for key, value in {"name": name, **defaults}.items())
+    needed = NEEDED.get(name, {})
+    defaults = {option.name: "" if option.name in needed else written(option.default) for option in options}
+    shown = {"name": name, **{key: str(needed.get(key, value)) for key, value in defaults.items()}}
+    mapping = ", ".join(f"{key}: {value.strip('`')}" for key, value in shown.items())
     lines = ["algorithm:", f"  {kind}: {f'{{{mapping}}}' if options else name}"]
-    lines += ["  revision: {references: 3}"] if find_strategy(kind, name).columns else []
+    lines += ["  revision: {references: 3}"] if find_strategy(kind, {"name": name, **needed}).columns else []
     lines += ["trl: {loss_type: cispo}"] if kind == COEFFICIENT else []
     parts = ["\n".join(["```yaml", *lines, "```"])]
     if options:

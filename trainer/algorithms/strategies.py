@@ -83,6 +83,12 @@ class Strategies:
         """The signals of a teacher that strategies name."""
         return [signal for signal in TAUGHT if self.ask_for(signal)]
 
+    def read(self, rows: Any) -> None:
+        """Show the training ``rows`` to a prompt sampler that reads them; a `PartError` if it needs others."""
+        sampler: Any = self.prompt_sampler and self.prompt_sampler.function
+        if hasattr(sampler, "read"):
+            sampler.read(rows)
+
     @property
     def names(self) -> dict[str, str | None]:
         """Kind → name of the strategy, for summaries."""

@@ -111,7 +111,9 @@ class Experiment:
         """The rows of ``sources`` one after another, whether or not a verifier can use them."""
         options: Any = {"generators": GENERATORS, "system_prompt": system_prompt, "base_dir": self.folder}
         of_trl = any(isinstance(each, TRLFunction) for each in self.verifiers.values())
-        return load_rows(sources, all_columns=of_trl, **options)
+        sampler = self.config.algorithm.prompt_sampler
+        column = sampler.get("column") if isinstance(sampler, dict) else None
+        return load_rows(sources, all_columns=of_trl, column=column, **options)
 
     def _usable(self, sources: Iterable[Source], label: str, most_unusable: int) -> Any:
         rows = self.loaded(sources, self.config.data.system_prompt)

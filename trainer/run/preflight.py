@@ -55,6 +55,7 @@ def schedule_checks(experiment: Experiment) -> list[tuple[str, Callable[[], None
     return [
         ("trl", partial(check_arguments, args, strategies.schedule.num_passes)),
         ("algorithm", partial(check_combination, args, strategies, config.speed_options)),
+        ("algorithm", partial(strategies.read, experiment.rows["train"])),
         ("data", partial(check_rows_enough, len(experiment.rows["train"]), experiment.plan.prompts_per_rollout)),
     ]
 

@@ -71,6 +71,7 @@ class Prompts:
         self.sampler, self.data, self.ranks = setup.strategies.prompt_sampler, data, setup.ranks
         self.group_size, self.seed = setup.group_size, setup.args.seed
         self.reward_weights, self.ends = setup.reward_weights, setup.ends
+        setup.strategies.read(data)
         self.chosen: list[int] = []
         """The prompts of the newest rollout batch, of all ranks."""
         self._kept: Generations | None = None
@@ -92,6 +93,8 @@ class Prompts:
             self._keep_live_groups(sampler, wanted, position, answer, metrics)
         else:
             self.chosen = self._next_prompts(sampler, wanted, position)
+        if hasattr(sampler.function, "level"):
+            metrics["prompt_sampler/level"].append(float(sampler.function.level))
         rows = self._rows_of(self.chosen)
         if self._kept is not None:
             rows = [{**row, "prompt": prompt} for row, prompt in zip(rows, self._kept.prompts, strict=True)]

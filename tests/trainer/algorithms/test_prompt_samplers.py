@@ -1,18 +1,21 @@
 """Which prompts come next: walks, weights by hand, states that are read back, and what a wrong sampler is told."""
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.trainer.algorithms.contract import PROMPT_SAMPLER
-from evenkeel.trainer.algorithms.prompt_samplers import difficulty, dynamic, uniform, unsolved
+from evenkeel.trainer.algorithms.prompt_samplers import curriculum, difficulty, dynamic, uniform, unsolved
 from evenkeel.trainer.algorithms.registry import built_in
+from scripts.strategy_pages import NEEDED
 
-SAMPLERS = sorted(built_in(PROMPT_SAMPLER))
+SAMPLERS = {name: partial(kind, **NEEDED.get(name, {})) for name, kind in built_in(PROMPT_SAMPLER).items()}
 
 
 def learn(sampler: Any, prompts: list[int], shares: list[float]) -> None:
@@ -34,7 +37,7 @@ def test_no_prompt_is_ever_two_visits_ahead_of_another(walking: Any, num_prompts
 @pytest.mark.parametrize("name", SAMPLERS)
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0, float("nan")]), min_size=4, max_size=4), max_size=8))
 def test_a_sampler_that_was_read_back_goes_on_as_the_one_that_was_saved(name: str, shares: list[list[float]]):
-    sampler, again = (built_in(PROMPT_SAMPLER)[name]() for _ in range(2))
+    sampler, again = SAMPLERS[name](), SAMPLERS[name]()
     for outcome in shares:
         prompts = sampler(4, 9, seed=1)
         assert len(set(prompts)) == 4
@@ -42,6 +45,7 @@ def test_a_sampler_that_was_read_back_goes_on_as_the_one_that_was_saved(name: st
         if hasattr(sampler, "observe"):
             learn(sampler, prompts, outcome)
     again.load_state_dict(sampler.state_dict())
+    assert vars(again) == vars(sampler)
     assert [again(4, 9, 1) for _ in range(5)] == [sampler(4, 9, 1) for _ in range(5)]
 
 
@@ -73,3 +77,22 @@ def test_pass_rates_are_running_means_and_an_unscored_group_says_nothing():
     for share in (1.0, 0.0, float("nan")):
         learn(sampler, [7], [share])
     assert sampler.pass_rates == {7: 0.75}  # first 1, then ¾ · 1 + ¼ · 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_level_is_trained_until_its_running_accuracy_is_reached(seed: int):
+    sampler = curriculum(column="people", levels=[3, "4", 5], up_at=0.74)
+    sampler.read(Dataset.from_dict({"people": [3, 4, 3, 4, 5, 5]}))
+    assert {*sampler(1, 6, seed), *sampler(1, 6, seed)} == {0, 2}
+    learn(sampler, [0, 2], [1.0, 0.6])  # m = .5 · .8
+    learn(sampler, [0, 2, 4], [0.8, float("nan"), 0.0])  # m = .5 · .4 + .5 · .8: unscored, of another level: nothing
+    assert (sampler.level, sampler.accuracy) == (0, pytest.approx(0.6))
+    learn(sampler, [0, 2], [0.8, 1.0])  # m = .5 · .6 + .5 · .9 = .75
+    assert (sampler.level, sampler.accuracy) == (1, 0.0)
+    assert {*sampler(1, 6, seed), *sampler(1, 6, seed)} == {1, 3}  # its own walk: both before either comes again
+    for _ in range(2):  # m = .5, .75
+        learn(sampler, [1, 3], [1.0, 1.0])
+    assert {4, 5} < {*sampler(3, 6, seed)} < {1, 3, 4, 5}  # the nearest level fills the batch
+    for _ in range(2):
+        learn(sampler, [4, 5], [1.0, 1.0])
+    assert (sampler.level, sampler.accuracy) == (2, 0.75)  # the last one stays

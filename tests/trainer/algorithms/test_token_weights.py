@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from evenkeel.trainer.algorithms.token_weights import adv_reweight, low_probability_reweight
+from evenkeel.trainer.algorithms.token_weights import adv_reweight, low_probability_reweight, probability_window
 
 property_test = settings(max_examples=25, deadline=None, derandomize=True)
 unit_interval = st.floats(0, 1, width=32)
@@ -48,3 +48,12 @@ def test_the_opposite_of_ar_by_hand():
     normalized = low_probability_reweight(probs, -probs, mask, normalize="mean")
     torch.testing.assert_close(normalized, expected / 1.1)
     assert torch.equal(low_probability_reweight(probs, probs, mask, alpha=0.0), torch.ones(1, 3))
+
+
+def test_windows_of_probabilities_that_meet_share_no_token_and_leave_none_out():
+    probs = torch.tensor([[0.0, 0.25, 0.5, 0.75, 1.0]])
+    quarters = [probability_window(probs, low=start / 4, high=(start + 1) / 4) for start in range(4)]
+    expected = [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 1]]
+    assert [quarter[0].tolist() for quarter in quarters] == expected
+    with pytest.raises(ValueError, match=r"0\.5"):
+        probability_window(probs, low=0.5, high=0.5)

@@ -14,6 +14,7 @@ from tests.trainer.training import begun, digit_reward, made
 
 NAMES = "abcdefghi"
 ROWS = Dataset.from_list([{"prompt": f"user {a} {b} assistant", "text": a + b} for a in NAMES for b in NAMES[:4]])
+ROWS = ROWS.add_column("kind", [1] * 16 + [2] * 20)
 
 
 def half_dead(completions: list[str], text: list[str], log_extra: Any, **_: Any) -> list[float]:
@@ -180,8 +181,11 @@ def test_conversations_of_several_rounds_keep_their_masks_rewards_and_turns(tmp_
         assert [len(keys) for keys in columns["state_keys"]] == (starts * batch["completion_mask"]).sum(1).tolist()
 
 
-@pytest.mark.parametrize("sampler", ["dynamic", "difficulty"])
-def test_an_interrupted_run_goes_on_with_the_same_prompts(tiny_model, tmp_path: Path, sampler: str):
+CLIMBING = {"name": "curriculum", "column": "kind", "levels": [1, 2], "up_at": 0.1}
+
+
+@pytest.mark.parametrize("sampler", ["dynamic", "difficulty", CLIMBING], ids=str)
+def test_an_interrupted_run_goes_on_with_the_same_prompts(tiny_model, tmp_path: Path, sampler: Any):
     settings = {"max_steps": 6, "save_strategy": "steps", "save_steps": 3, "learning_rate": 1e-3}
     whole = trainer_of(tiny_model, tmp_path / "whole", sampler, **settings)
     whole.train()

@@ -82,7 +82,11 @@ def inserted_tokens_have_no_gradient(trainer: InTurns) -> None:
 REFUSED = {"ibpo": "revision with tools", **dict.fromkeys(("sdpo", "rlsd", "rlcsd"), "with tools")}
 """Strategies that do not go with tools, and what is said of them."""
 
-OPTIONS = {"pass_at_k": {"k": 2}, "gtpo_conflict": {"max_entropy": None}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "pass_at_k": {"k": 2},
+    "gtpo_conflict": {"max_entropy": None},
+    "curriculum": {"column": "prompt", "levels": [str([{"role": "user", "content": "Play."}])], "up_at": 0.5},
+}
 """Options under which a group of four with one right answer, written by a policy of random weights, teaches."""
 
 

@@ -52,6 +52,23 @@ def low_probability_reweight(
     return _normalized(1.0 + alpha * (1.0 - probs), mask, normalize)
 
 
+def probability_window(probs: Float[Tensor, "B T"], *, low: Share = 0.0, high: Share = 1.0) -> Float[Tensor, "B T"]:
+    """Only tokens of some probabilities are trained: ``w = 1`` where ``low ≤ π_old < high``, else 0.
+
+    ``high = 1`` has no upper bound, so that windows which meet share no token and leave none out.
+
+    Source: arXiv 2505.12929, Fig. 1 (quarters of π_old) and the ablation that trains probable tokens alone.
+    Evidence: by hand; nothing published was run.
+
+    Raises:
+        ValueError: bounds that no token is between.
+    """
+    if low >= high:
+        what = f"low = {low} and high = {high} leave no token."
+        raise ValueError(f"{what} Write low < high, say 0.0 and 0.5.")
+    return ((probs >= low) & ((probs < high) | (high == 1))).to(probs.dtype)
+
+
 def _normalized(weights: Tensor, mask: Tensor, normalize: Literal["mean"] | None) -> Tensor:
     """``weights`` over their mean where the mask counts, or as they are."""
     if normalize is None:

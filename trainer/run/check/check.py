@@ -108,6 +108,7 @@ def _build(context: CheckContext, known: dict[str, Any]) -> None:
         if len(context.problems) > before:
             setattr(experiment, name, {})
     sections = config.model_dump_json(include={"data", "rewards", "environment", "tools"})
+    sections += str(config.algorithm.prompt_sampler)  # which may keep a column of the rows
     if sections in known:
         experiment.verifiers, experiment.environments, experiment.rows = known[sections]
     with context.collecting("data"):

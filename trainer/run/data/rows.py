@@ -27,6 +27,7 @@ def load_rows(
     system_prompt: str | None,
     base_dir: Path,
     all_columns: bool = False,
+    column: str | None = None,
 ) -> "Dataset":
     """The rows of all ``sources`` one after another, in their order; training shuffles them.
 
@@ -41,6 +42,7 @@ def load_rows(
         generators: name → function of the options in ``source.generator`` that returns rows.
         base_dir: where a relative path is looked for before the current directory.
         all_columns: keep the others too, under their own names, as TRL does.
+        column: one to keep, where not all are.
 
     Raises:
         Refusal: a source, column or generator that is not there, no rows, prompts that are empty, already carry a
@@ -65,7 +67,8 @@ def load_rows(
         rows |= {name: column_of(table, path, label) for name, path in columns.of_reset.items()}
         if source.task is not None:
             rows["task"] = [source.task] * len(prompts)
-        kept = [name for name in table if all_columns and name not in {*rows, *taken}]
+        wanted = {*table} if all_columns else {column}
+        kept = [name for name in table if name in wanted - {*rows, *taken}]
         rows |= {name: column_of(table, name, label) for name in kept}
         others |= {*kept}
         parts.append(rows)

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import AutoModelForCausalLM
@@ -21,7 +22,7 @@ from evenkeel.trainer.run.check.model import model_settings, skeleton_of
 from evenkeel.trainer.run.check.plan import plan_lines
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.tokenizer import load_tokenizer, use_offline_mode
-from tests.trainer.run.check.mistakes.workshop import make_workshop
+from tests.trainer.run.check.mistakes.workshop import ROWS, make_workshop
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,29 @@ def test_lopti_trains_every_token_twice_in_as_many_steps(workshop: Path):
     assert plan is not None
     assert (plan.rollouts, plan.passes, plan.tokens_generated) == (2, 2, 256)
     assert "2 passes" in " ".join(plan_lines(plan))
+
+
+def test_the_levels_of_a_curriculum_are_those_of_its_column(workshop: Path):
+    lines = [{**row, "kind": "easy" if number < 6 else 7} for number, row in enumerate(ROWS)]  # four are rehearsed
+    (workshop / "data" / "levels.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    known: dict[str, Any] = {}
+
+    def said(sampler: str) -> str:
+        overrides = ["data.train.path=data/levels.jsonl", f"algorithm.prompt_sampler={sampler}"]
+        options = {"processes": None, "known": known, "runs_code": sampler != "uniform"}
+        result = checked(str(workshop / "run.yaml"), overrides, **options)
+        return "\n".join(map(str, result.errors))
+
+    assert said("uniform") == ""
+    assert said("{name: curriculum, column: kind, levels: [easy, 7], up_at: 0.5}") == ""
+    for wrong in (
+        "column: kind, levels: [easy, 7, 8]",
+        "column: kind, levels: [easy, hard]",
+        "column: kin, levels: [1, 2]",
+    ):
+        refusal = said(f"{{name: curriculum, {wrong}, up_at: 0.5}}")
+        assert "algorithm.prompt_sampler" in refusal
+        assert "kin" in refusal
 
 
 def test_a_batch_is_cut_on_other_numbers_of_processes(workshop: Path):
