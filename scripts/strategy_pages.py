@@ -22,9 +22,7 @@ CONFIGS = ROOT / "configs"
 Key = tuple[str, str]
 """Kind and name of a strategy."""
 
-NEEDED: dict[str, dict[str, Any]] = {
-    "curriculum": {"column": "num_people", "levels": [3, 4, 5, 6, 7], "up_at": 0.8},
-}
+NEEDED: dict[str, dict[str, Any]] = {"curriculum": {"column": "num_people", "levels": [3, 4, 5, 6, 7], "up_at": 0.8}}
 """Examples of options that have no default."""
 
 

@@ -54,6 +54,7 @@ AGREED = (  # a pattern → what is added, and how it may end
     (r"evenkeel train quickstart|evenkeel launch --cpu", f" {FEW}", {0}),
     (r"evenkeel sweep (run|cell)", "", {130}),  # at the first step
     (r"evenkeel gradients quickstart", " --batches 2", {0}),
+    (r"evenkeel evaluate .*--last", "", {2}),  # no such run
     (r"evenkeel evaluate runs/", " data.test.generator.test=8 trl.max_completion_length=16", {0}),
     (r"evenkeel (audit|doctor) ", "", {0, 1}),  # 1: findings
     (r"evenkeel claim claims/", "", {2}),  # what does not ship is named

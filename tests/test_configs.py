@@ -4,6 +4,7 @@ import re
 import shlex
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from accelerate.commands.launch import launch_command_parser
@@ -12,6 +13,8 @@ from evenkeel.rewards import build_verifier
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.command import TRANSLATED
 from evenkeel.trainer.command.translation import translated
+from evenkeel.trainer.lab.sweeps.cells import cells_of
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.run.config import evaluation_arguments, grpo_config, load_config
 from evenkeel.trainer.run.config.shipped import named_path
 from evenkeel.trainer.run.schedule import check_arguments
@@ -66,6 +69,21 @@ def test_config_passes_every_check_that_needs_no_gpu(path: Path):
 )
 def test_a_variant_of_the_table_passes_every_check_that_needs_no_gpu(path: Path, overrides: list[str]):
     assert load_config(path, overrides) != BASE_OF[path]
+    passes_every_check(path, overrides)
+
+
+def rows_of_sweeps() -> list[Any]:
+    """Base file and overrides of every row of the sweeps that are recipes of a paper."""
+    sweeps = {path.stem: load_sweep(path)[0] for path in sorted(CONFIGS.glob("sweeps/low_probability_*.yaml"))}
+    return [
+        pytest.param(Path(sweep.config), cell.overrides, id=f"{stem}-{cell.variant}")
+        for stem, sweep in sweeps.items()
+        for cell in cells_of(sweep.model_copy(update={"seeds": [0]}))
+    ]
+
+
+@pytest.mark.parametrize(("path", "overrides"), rows_of_sweeps())
+def test_a_row_of_a_papers_sweep_passes_every_check_that_needs_no_gpu(path: Path, overrides: list[str]):
     passes_every_check(path, overrides)
 
 

@@ -1,6 +1,9 @@
 """The recipes' column mappings, on one row written by hand in the form in which each set is published."""
 
+import base64
 import json
+import pickle
+import zlib
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,8 @@ from tests.paths import ROOT
 from tests.rewards.references import check_references
 
 CONFIGS = ROOT / "configs"
-RECIPES = [path for room in ("math", "code", "mixed") for path in sorted((CONFIGS / room).glob("*_*b.yaml"))]
+ROOMS = {"math": "*_*b", "code": "*_*b", "mixed": "*_*b", "evaluation": "*"}
+RECIPES = [path for room, name in ROOMS.items() for path in sorted((CONFIGS / room).glob(f"{name}.yaml"))]
 
 DOUBLE = "```python\ndef double(x):\n    return 2 * x\n```"
 SUM_OF_LINE = "```python\nprint(sum(map(int, input().split())))\n```"
@@ -28,7 +32,51 @@ TYPED = json.dumps([{"type": "stdin_stdout", **case, "fn_name": None} for case i
 READ = json.dumps([{**case, "testtype": "stdin"} for case in STDIN])
 CALLED = json.dumps([{"input": "2", "output": "4", "testtype": "functional"}])
 STARTER = "class Solution:\n    def double(self, x):\n"
+HIDDEN = {text: base64.b64encode(zlib.compress(pickle.dumps(text))).decode() for text in (READ, CALLED)}
+ANSWERED = {
+    "math-ai/aime25": {"problem": "$3+4$?", "answer": "7", "id": "0"},
+    "math-ai/amc23": {"question": "$3+4$?", "answer": "7.0", "id": 0, "url": "…"},
+    "math-ai/minervamath": {"question": "$3+4$?", "answer": "7"},
+    "AI-MO/aimo-validation-amc": {"id": 0, "problem": "$3+4$?", "answer": 7.0, "url": "…"},
+    "HuggingFaceH4/aime_2024": {"id": 60, "problem": "$3+4$?", "solution": "…", "answer": "007", "year": "2024"},
+    "MathArena/hmmt_feb_2025": {"problem_idx": 1, "problem": "$3+4$?", "answer": "7", "problem_type": ["Algebra"]},
+}
 PUBLISHED: list[tuple[tuple[str | None, str | None], Any, str]] = [
+    *[((name, None), row, ANSWER) for name, row in ANSWERED.items()],
+    (
+        ("Hothan/OlympiadBench", "OE_TO_maths_en_COMP"),
+        {"question": "$3+4$?", "context": None, "final_answer": ["$7$"], "subfield": "Algebra"},
+        ANSWER,
+    ),
+    (
+        ("deepscaler_uniform_train.parquet", None),
+        {"prompt": [{"role": "user", "content": "$3+4$?"}], "reward_model": {"ground_truth": "7", "style": "rule"}},
+        ANSWER,
+    ),
+    (
+        ("test6.jsonl", None),
+        {
+            "question_content": "Read two numbers, print their sum.",
+            "starter_code": "",
+            "difficulty": "easy",
+            "public_test_cases": READ,
+            "private_test_cases": HIDDEN[READ],
+            "metadata": "{}",
+        },
+        SUM_OF_LINE,
+    ),
+    (
+        ("test6.jsonl", None),
+        {
+            "question_content": "Double it.",
+            "starter_code": STARTER,
+            "difficulty": "hard",
+            "public_test_cases": CALLED,
+            "private_test_cases": HIDDEN[CALLED],
+            "metadata": '{"func_name": "double"}',
+        },
+        SOLUTION,
+    ),
     (("openai/gsm8k", "main"), {"question": "3 + 4?", "answer": "3 + 4 = <<3+4=7>>7\n#### 7"}, ANSWER),
     (
         ("DigitalLearningGmbH/MATH-lighteval", "default"),
@@ -105,7 +153,7 @@ def sources() -> list[Any]:
     """The stored sources of all recipes, each way to read a set once, with the verifier of its rows."""
     found: dict[str, Any] = {}
     for path in RECIPES:
-        config = load_config(path)
+        config = load_config(path, ["model.name_or_path=x"], evaluation_only=path.parent.name == "evaluation")
         for name, source in chain(config.data.train_sources.items(), config.data.test_sources.items()):
             verifier = next(reward.verifier for reward in config.rewards if reward.task in (None, source.task))
             if source.path is not None:
@@ -135,5 +183,5 @@ def test_asserts_and_code_to_start_from_stand_in_the_prompts() -> None:
     for source in (parameter.values[0] for parameter in sources()):
         if source.columns.prompt.startswith("{text}"):
             assert "{test_list}" in source.columns.prompt
-        if source.config_name == "lcbv5" or source.path == "likaixin/TACO-verified":
+        if source.config_name == "lcbv5" or source.path in ("likaixin/TACO-verified", "test6.jsonl"):
             assert "{starter_code}" in source.columns.prompt

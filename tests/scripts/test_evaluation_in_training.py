@@ -55,8 +55,16 @@ def test_sets_are_written_logged_and_the_best_checkpoint_is_kept(run_file: Path,
     assert len(kept) == 2
     assert summary["held_out_rows"] == 16
 
-    again = tmp_path / "again"  # by the command, of the checkpoint: what the run itself found at its end
-    assert evaluate([str(run / "checkpoint-4"), str(run / "config.yaml"), "--output", str(again)]) == 0
+    again = tmp_path / "again"  # by the command, of each checkpoint: what the run itself found there, and the means
+    command = [str(run), str(run / "config.yaml"), "--output", str(again), "--last"]
+    assert evaluate([*command, "3"]) == 2
+    assert evaluate([*command, "2"]) == 0
+    steps = [int(name.removeprefix("checkpoint-")) for name in kept]
+    means = json.loads((again / "means.json").read_text())
     for name in SETS:
-        found, before = (folder / name / "step-000004.parquet" for folder in (again, run / "evaluations"))
-        assert parquet.read_table(found).to_pylist() == parquet.read_table(before).to_pylist()
+        for step in steps:
+            found, before = (folder / name / f"step-{step:06d}.parquet" for folder in (again, run / "evaluations"))
+            assert parquet.read_table(found).to_pylist() == parquet.read_table(before).to_pylist()
+        two = [evaluated[step][f"eval/{name}/avg@4"] for step in steps]
+        assert means[name]["avg@4"] == pytest.approx(sum(two) / 2)
+    assert means["all sets"]["greedy"] == pytest.approx((means["small"]["greedy"] + means["large"]["greedy"]) / 2)

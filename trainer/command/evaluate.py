@@ -2,6 +2,7 @@
 
     evenkeel evaluate runs/quickstart/checkpoint-25 quickstart evaluation.samples=8
     evenkeel evaluate Qwen/Qwen2.5-3B-Instruct evaluation/math500
+    evenkeel evaluate runs/ar_orz_7b evaluation/paper_2505_12929 --last 3
     evenkeel launch --config_file accelerate/ddp -m evenkeel evaluate CHECKPOINT CONFIG
 
 CONFIG is a file of configs/evaluation/ or any run's: its data.test, rewards, evaluation and generation options.
@@ -25,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from evenkeel.trainer.run.evaluation import evaluate
 
     with library_errors_in_words(lambda: f"Evaluating {arguments.checkpoint}"):
-        evaluate(arguments.checkpoint, arguments.config, arguments.overrides, arguments.output)
+        evaluate(arguments.checkpoint, arguments.config, arguments.overrides, arguments.output, arguments.last)
     return 0
 
 
@@ -34,5 +35,8 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("checkpoint", help="folder of a checkpoint or an adapter, or a hub id")
     command.add_argument("config", type=named_file, help="YAML file with the held-out rows and their verifiers")
     command.add_argument("overrides", nargs="*", metavar="key=value", help=OVERRIDES)
+    command.add_argument(
+        "--last", type=int, metavar="N", help="of a run's directory: its last N checkpoints, and means"
+    )
     command.add_argument("--output", metavar="DIRECTORY", help="default: runs/evaluations/<config>-<checkpoint>")
     return command

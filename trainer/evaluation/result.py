@@ -146,6 +146,17 @@ def evaluation_metrics(
     return metrics
 
 
+def mean_accuracies(results: Sequence[EvaluationResult]) -> Any:
+    """A pandas table, metric by set: means over the checkpoints of each set, and over these means (``all sets``)."""
+    import pandas
+
+    values = [{name: each.value for name, each in result.estimates.items()} for result in results]
+    sets = [result.dataset for result in results]
+    means = pandas.DataFrame(values).groupby(sets, sort=False).mean()
+    means.loc["all sets"] = means.mean()
+    return means
+
+
 def _decoding_estimates(records: Sequence[Record], decoding: Decoding) -> list[tuple[str, Estimate]]:
     rows = {item: row for row, item in enumerate(sorted({record["item"] for record in records}))}
     correct = np.full((len(rows), decoding.samples), np.nan)

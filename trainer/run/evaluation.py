@@ -6,43 +6,80 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from evenkeel.errors import Refusal
+from evenkeel.trainer.evaluation.result import mean_accuracies
 from evenkeel.trainer.run.config import RunConfig, evaluation_arguments
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.export.policy import adapted
+from evenkeel.trainer.run.record.checkpoints import checkpoints_of, fault_of, step_of
 from evenkeel.trainer.run.record.directory import fresh_directory
 from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, read_record
 
 
-def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output: str | None) -> None:
-    """Check, generate, score, write and print: ``config.yaml``, and two files for each held-out set.
+def evaluate(
+    checkpoint: str, config_path: str, overrides: Sequence[str], output: str | None, last: int | None = None
+) -> None:
+    """Check, generate, score, write and print: ``config.yaml``, two files for each held-out set, ``means.json``.
 
     Args:
-        checkpoint: folder of a checkpoint or an adapter, or a hub id.
+        checkpoint: folder of a checkpoint or an adapter, or a hub id; with ``last`` the directory of a run.
         output: directory to write to; by default ``runs/evaluations/<config>-<checkpoint>``. See `fresh_directory`.
+        last: how many of the run's newest good checkpoints are evaluated.
     """
-    policy = f"model.name_or_path={json.dumps(checkpoint)}"
+    names = [checkpoint]
+    if last is not None:
+        names = _last_of(Path(checkpoint), last)
+    policy = f"model.name_or_path={json.dumps(names[0])}"
     experiment = Experiment.of_file(config_path, [*overrides, policy], evaluation_only=True)
     config = experiment.config
     _ = experiment.held_out, experiment.tokenizer  # refused before there is a directory
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from accelerate.utils import broadcast_object_list
 
-    args = evaluation_arguments(config, output or f"runs/evaluations/{config.name}-{Path(checkpoint).name}")
+    default = f"runs/evaluations/{config.name}-{Path(checkpoint).name}"
+    args = evaluation_arguments(config, output or default)
     # a directory that no other evaluation writes to, the same on all processes
     chosen: list[Any] = [fresh_directory(args.output_dir) if args.process_index == 0 else None]
     (folder,) = broadcast_object_list(chosen)
     args.output_dir = str(folder)
     trainer = evaluation_trainer(experiment, args)
-    if trainer.accelerator.is_main_process:
+    is_main, results = trainer.accelerator.is_main_process, []
+    if is_main:
         engine = "vLLM" if args.use_vllm else "transformers"
-        print(f"{checkpoint}, generating with {engine} on {args.world_size} × {args.device.type}", flush=True)
-    trainer.evaluate()
-    if not trainer.accelerator.is_main_process:
-        return
-    config.save_resolved(folder / CONFIG)
-    for result in trainer.parts.held_out.newest:
-        path = result.write(folder)
-        print(f"\n{result}\n  {path}")
+        devices = f"{args.world_size} × {args.device.type}"
+        print(f"{checkpoint}, generating with {engine} on {devices}", flush=True)
+        config.save_resolved(folder / CONFIG)
+    for name in names:
+        if name != names[0]:
+            _exchange_policy(trainer, config, name)
+        trainer.evaluate()
+        newest = trainer.parts.held_out.newest
+        results += newest
+        for result in newest if is_main else ():
+            print(f"\n{result}\n  {result.write(folder)}", flush=True)
+    if is_main and len(results) > 1:
+        means = mean_accuracies(results)
+        means.to_json(folder / "means.json", orient="index", indent=2)
+        print(f"\nMeans\n{means.round(3)}")
+
+
+def _last_of(run: Path, count: int) -> list[str]:
+    """The ``count`` newest good checkpoints of a run, oldest first."""
+    good = [str(each) for each in checkpoints_of(run) if not fault_of(each)]
+    if not 0 < count <= len(good):
+        what = f"--last {count}: {run} has {len(good)} whole checkpoints."
+        raise Refusal(f"{what} Keep more of a run by trl.save_total_limit.")
+    return good[:count][::-1]
+
+
+def _exchange_policy(trainer: Any, config: RunConfig, checkpoint: str) -> None:
+    """Put another checkpoint of the run in the place of the trainer's."""
+    policy, model = _policy(config, checkpoint), trainer.model
+    if isinstance(policy, str):
+        policy = model.from_pretrained(policy, dtype=model.dtype)
+    model.load_state_dict(policy.state_dict())
+    # by which TRL sees that vLLM holds other weights
+    trainer.state.global_step = step_of(Path(checkpoint))
 
 
 def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
@@ -54,7 +91,7 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
 
     config = experiment.config
     trainer = RLVRTrainer(
-        model=_policy(config),
+        model=_policy(config, config.model.name_or_path),
         reward_funcs=experiment.reward_functions,
         args=args,
         train_dataset=next(iter(experiment.held_out.values())),  # TRL wants one; nothing is trained
@@ -72,9 +109,8 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
     return trainer
 
 
-def _policy(config: RunConfig) -> Any:
+def _policy(config: RunConfig, name: str) -> Any:
     """The model for TRL: the checkpoint's name, or an adapter merged into the model that it names."""
-    name = config.model.name_or_path
     if not (Path(name) / "adapter_config.json").exists():
         return name
     from peft import PeftConfig
