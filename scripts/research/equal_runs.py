@@ -40,7 +40,7 @@ SETTINGS: dict[str, Any] = {
         "max_completion_length": 64,
         "max_steps": 16,
         "learning_rate": 3e-4,
-        "beta": 1e-8,
+        "beta": 1e-12,
         "save_steps": 16,
     },
     "evaluation": {"samples": 4, "every_steps": 4, "batch_size": 256},

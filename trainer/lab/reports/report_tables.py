@@ -48,6 +48,7 @@ def _verdicts(outcome: Outcome, found: Comparison) -> tuple[str, Table]:
 
 def _verdict_table(title: str, found: Comparison, outcome: Outcome, caption: str = "") -> Table:
     contrasts = {contrast.variant: contrast for contrast in found.contrasts_in(outcome.name)}
+    baselines = {contrast.baseline for contrast in found.contrasts}
     headings = (
         "variant",
         Heading("final accuracy" if outcome is ACCURACY else outcome.name, "mean, 95 %"),
@@ -61,7 +62,9 @@ def _verdict_table(title: str, found: Comparison, outcome: Outcome, caption: str
         mean = each.final if outcome is ACCURACY else contrast.mean if contrast else None
         row = [TableCell(each.name), estimate(mean)]
         if contrast is None:
-            row += [EMPTY, EMPTY, TableCell("baseline", badge="baseline")]
+            is_baseline = each.name in baselines
+            said = TableCell("baseline", badge="baseline") if is_baseline else TableCell("not compared")
+            row += [EMPTY, EMPTY, said]
         else:
             verdict = contrast.verdict
             row += [difference(contrast.difference), TableCell(p_value(contrast.adjusted_p))]

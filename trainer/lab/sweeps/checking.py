@@ -111,7 +111,7 @@ def _lacking(outcome: Outcome, plan: Plan) -> Iterator[str]:
         yield "a smaller evaluation.every_steps"
     moved = config.trl.get("sync_ref_model")
     if outcome.metric == KL and (moved or not config.trl.get("beta")):
-        yield "trl.beta: 1e-8 without sync_ref_model (it logs kl, and moves no weight that can be seen)"
+        yield "trl.beta: 1e-12 without sync_ref_model (it logs kl, and trains as without)"
 
 
 def _warn_of_equal(plans: list[Plan]) -> None:

@@ -64,12 +64,12 @@ def test_variants_whose_cells_would_be_refused_are_named_before_the_first_cell(
         (
             "evaluation: {before: false}\n",
             {
-                "tax": ["evaluation.before: true", "trl.beta: 1e-8"],
+                "tax": ["evaluation.before: true", "trl.beta: 1e-12"],
                 "drift_between_right_answers": ["evaluation.samples: 8", "evaluation.before: true"],
                 "jitter": ["evaluation.every_steps"],
             },
         ),
-        ("evaluation: {every_steps: 20, samples: 2}\ntrl: {beta: 1e-8}\n", {}),  # of 25: before, at 20, at the end
+        ("evaluation: {every_steps: 20, samples: 2}\ntrl: {beta: 1e-12}\n", {}),  # of 25: before, at 20, at the end
     ],
 )
 def test_outcomes_that_no_cell_would_record_are_refused_with_what_to_write(
