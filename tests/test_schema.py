@@ -95,7 +95,7 @@ def test_a_mistake_in_a_sweep_file_is_found() -> None:
     pass_at_k = {"algorithm.advantage": {"name": "pass_at_k", "kk": 1}}
     wrong = [{"a": each} for each in ({"trl.learning_rat": 1}, pass_at_k, {"seed": 1})]
     mistakes: list[dict[str, Any]] = [{"variants": each} for each in wrong]
-    for mistake in (*mistakes, {"baselin": "a"}, {"grid": {"trl.beta": ["no"]}}):
+    for mistake in (*mistakes, {"baselin": "a"}, {"grid": {"trl.beta": ["no"]}}, {"outcomes": ["taxes"]}):
         assert refused("sweep", SWEEP | mistake), mistake
 
 
@@ -103,7 +103,7 @@ def test_a_mistake_in_a_claim_file_is_found() -> None:
     right = CLAIM | {"sweep": "sweep.yaml"}
     assert refused("claim", right) == []
     wrong = ({"variants": ["a"]}, {"against": []}, {"direction": "up"}, {"matters": 0}, {"matters": 2}, {"name": 1})
-    for mistake in (*wrong, {"sweep": SWEEP}, {"sweep": []}):
+    for mistake in (*wrong, {"sweep": SWEEP}, {"sweep": []}, {"outcome": "taxes"}):
         assert refused("claim", right | mistake), mistake
 
 

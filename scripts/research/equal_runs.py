@@ -23,7 +23,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.outcomes import OUTCOMES, tokens_curve, tokens_reached
 from evenkeel.trainer.lab.reports.run_files import read_runs
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError, paired_difference
-from evenkeel.trainer.lab.statistics.verdict import verdict
+from evenkeel.trainer.lab.statistics.verdict import outcome_of
 from evenkeel.trainer.lab.sweeps import commands
 from evenkeel.trainer.run.config.yaml_document import write
 from scripts.program import run
@@ -109,7 +109,7 @@ def found(pool: Pool, name: str, chosen: Sequence[int], effect: float = 0.0) -> 
     """Whether the first half of the runs, shifted by ``effect``, is called better or worse than the second."""
     ours, theirs = np.split(values(pool, name, chosen), 2)
     try:
-        return verdict(paired_difference(ours + effect, theirs)).outcome in ("better", "worse")
+        return outcome_of(paired_difference(ours + effect, theirs)) in ("better", "worse")
     except StatisticsError:  # no item with a value in all of them
         return False
 

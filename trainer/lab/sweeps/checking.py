@@ -82,18 +82,19 @@ def _problems(stages: Sequence[Sweep], plans: Sequence[Sequence[Plan]], tree: No
 
 def check_outcomes(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
     """Refuse outcomes of which cells would not record enough, as far as their files tell."""
-    problems: dict[Problem, None] = {}
-    origin = (tree.child("outcomes") or tree).origin
+    found: dict[tuple[str, str], list[str]] = {}
     for name, plan in itertools.product(sweep.outcomes, plans):
-        outcome = OUTCOMES[name]
-        if lacking := ", ".join(_lacking(outcome, plan)):
-            variant = plan.cell.variant
-            what = f"names {name}, which {variant!r} will not have: it takes {outcome.needs}."
-            instead = f"Write {lacking} in the run file."
-            problem = Problem(("outcomes",), what, instead, origin, code="unmeasured")
-            problems[problem] = None
+        if lacking := ", ".join(_lacking(OUTCOMES[name], plan)):
+            found.setdefault((name, lacking), []).append(plan.cell.variant)
+    origin = (tree.child("outcomes") or tree).origin
+    problems = []
+    for (name, lacking), variants in found.items():
+        runs = first_of([*dict.fromkeys(variants)])
+        what = f"names {name}, which runs of {runs} will not have: it takes {OUTCOMES[name].needs}."
+        instead = f"Write {lacking} in the run file."
+        problems.append(Problem(("outcomes",), what, instead, origin, code="unmeasured"))
     if problems:
-        raise Refusal(problems=[*problems])
+        raise Refusal(problems=problems)
 
 
 def _lacking(outcome: Outcome, plan: Plan) -> Iterator[str]:
