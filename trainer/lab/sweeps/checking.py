@@ -88,9 +88,9 @@ def check_outcomes(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
             found.setdefault((name, lacking), []).append(plan.cell.variant)
     origin = (tree.child("outcomes") or tree).origin
     problems = []
-    for (name, lacking), variants in found.items():
-        runs = first_of([*dict.fromkeys(variants)])
-        what = f"names {name}, which runs of {runs} will not have: it takes {OUTCOMES[name].needs}."
+    for (outcome, lacking), variants in found.items():
+        runs, needs = first_of([*dict.fromkeys(variants)]), OUTCOMES[outcome].needs
+        what = f"names {outcome}, which runs of {runs} will not have: it takes {needs}."
         instead = f"Write {lacking} in the run file."
         problems.append(Problem(("outcomes",), what, instead, origin, code="unmeasured"))
     if problems:

@@ -50,15 +50,12 @@ def test_shares_of_right_answers_and_what_they_cover(tmp_path: Path):
     assert measured("coverage", run, other) == pytest.approx(np.array([[0.5, 0, 0], [0.25, 0, 0.25]]))
 
 
-def test_the_end_of_a_run_is_the_last_tenth_of_its_batches(tmp_path: Path):
-    ends = dict.fromkeys(range(1, 18), 9.0) | {18: 0.2, 19: 0.4, 20: 0.6}
-    run = recorded(tmp_path / "a", {0: 0.2, 20: 0.4}, {"entropy": ends, "kl": ends})
+def test_the_end_of_a_run_is_the_last_tenth_of_its_batches_and_the_residual_that_of_all(tmp_path: Path):
+    log = dict.fromkeys(range(1, 18), 9.0) | {18: 0.2, 19: 0.4, 20: 0.6}
+    series = {"entropy": log, "kl": log, "cancellation/shared_prefix": {1: 0.1, 2: 0.2, 20: 0.6}}
+    run = recorded(tmp_path / "a", {0: 0.2, 20: 0.4}, series)
     assert measured("entropy", run) == pytest.approx([0.4])
     assert measured("tax", run) == pytest.approx([math.log(0.4 / 20)])  # 20 points were gained
-
-
-def test_the_residual_is_that_of_the_whole_run(tmp_path: Path):
-    run = recorded(tmp_path / "a", {0: 0.2}, {"cancellation/shared_prefix": {1: 0.1, 2: 0.2, 20: 0.6}})
     assert measured("residual", run) == pytest.approx([0.3])
 
 
