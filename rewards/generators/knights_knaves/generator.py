@@ -8,7 +8,7 @@ Unlike the published sets, no claim is always true or always false ("A is a knig
 import math
 import random
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evenkeel.rewards.generators.distinct import distinct
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
@@ -71,19 +71,12 @@ def generate_puzzles(
 
 
 def generate_split(
-    num_people: int | Sequence[int],
-    train: int,
-    test: int,
-    *,
-    seed: int,
-    names: Sequence[str] = NAMES,
-    style: Style = "published",
-    namings: int = 1,
+    num_people: int | Sequence[int], train: int, test: int, *, namings: int = 1, **options: Any
 ) -> Split:
     """``train`` and ``test`` puzzles *for each number of people*, in the order given, disjoint up to renaming.
 
-    The test puzzles are drawn first, so a larger ``train`` keeps the test set as it was. Arguments and errors are
-    those of :func:`generate_puzzles`.
+    The test puzzles are drawn first, so a larger ``train`` keeps the test set as it was. Options and errors are those
+    of :func:`generate_puzzles`.
     """
     numbers = [num_people] if isinstance(num_people, int) else list(num_people)
     if len(set(numbers)) < len(numbers):
@@ -92,7 +85,7 @@ def generate_split(
         raise ValueError(f"test = {test} is not a multiple of namings = {namings}: a puzzle would be in both sets.")
     split = Split([], [])
     for number in numbers:
-        puzzles = generate_puzzles(number, train + test, seed=seed, names=names, style=style, namings=namings)
+        puzzles = generate_puzzles(number, train + test, namings=namings, **options)
         split.test.extend(puzzles[:test])
         split.train.extend(puzzles[test:])
     return split

@@ -35,7 +35,7 @@ exceed its limit for some hundredths of a second. Whatever a program prints or s
 When a zygote starts, a dozen attacks are tried inside it; if one succeeds, no program is run.
 """
 
-from evenkeel.rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError, Status
+from evenkeel.rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError
 from evenkeel.rewards.isolation.sandbox.processes import Session, SessionOverError
 from evenkeel.rewards.isolation.sandbox.sandbox import Job, Sandbox, shared_sandbox
 
@@ -48,6 +48,5 @@ __all__ = [
     "SandboxUnavailableError",
     "Session",
     "SessionOverError",
-    "Status",
     "shared_sandbox",
 ]

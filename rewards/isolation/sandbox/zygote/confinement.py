@@ -78,7 +78,7 @@ def set_resource_limits(cpu_seconds: float, memory_bytes: int, output_bytes: int
 
 def _address_space() -> int:
     """Bytes of address space in use: a program's memory counts from here, whatever its parent has imported."""
-    with open("/proc/self/statm", "rb") as pages:  # noqa: PTH123 — pathlib is not needed here
+    with open("/proc/self/statm", "rb") as pages:  # noqa: PTH123
         return int(pages.read().split()[0]) * resource.getpagesize()
 
 

@@ -114,7 +114,8 @@ class Server:
         """Collect a program that has ended and report how."""
         waited = child.waited()
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)  # its child processes, possible at isolation none
+            # Its child processes, possible at isolation none.
+            os.killpg(child.pid, signal.SIGKILL)
         _, status, usage = os.wait4(child.pid, 0)
         result = {
             "wait_status": status,

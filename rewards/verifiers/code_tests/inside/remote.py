@@ -121,7 +121,8 @@ class Connection:
             return graph(value, self.classes, self._referred)
         if not callable(value):
             raise NotSupportedError(f"the tests pass a {type(value).__name__} to the answer")
-        self._callbacks.append(value)  # it can only be called: its attributes lead to the tests
+        # It can only be called: its attributes lead to the tests.
+        self._callbacks.append(value)
         return ["callback", len(self._callbacks) - 1]
 
     def _resolved(self, name: Any) -> Any:
