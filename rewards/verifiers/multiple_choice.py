@@ -78,7 +78,8 @@ class MultipleChoice(Verifier):
         line = _plain(final.text.rpartition("\n")[2][: MAX_CHARACTERS + 1])
         if lead := _LEAD.match(line):
             return Extraction(line[lead.end() :])
-        if "\n" in final.text:  # the last line of a question repeated is its last choice
+        # The last line of a question repeated is its last choice.
+        if "\n" in final.text:
             return Extraction(None, "no answer block, no box, and the last line does not begin with 'The answer is'")
         return Extraction(line)
 

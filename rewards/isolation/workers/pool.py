@@ -151,7 +151,8 @@ class WorkerGroup:
                     for index, result in self._next_results(wall_seconds, on_part):
                         may_pass = result.status in ("wall_limit", "memory_limit", "died") and not self._pool.users
                         if may_pass and index not in second_try:
-                            second_try.add(index)  # a starved machine, or remains of earlier items in the worker
+                            # A starved machine, or remains of earlier items in the worker.
+                            second_try.add(index)
                             waiting.append(index)
                         else:
                             results[index] = result
@@ -175,7 +176,8 @@ class WorkerGroup:
     def _dispatch(self, items: Sequence[Any], waiting: deque[int], second_try: set[int]) -> None:
         while waiting and self._idle:
             worker = self._idle.pop()
-            is_used = waiting[0] in second_try and worker.num_items > 0  # the second try is on a fresh worker
+            # The second try is on a fresh worker.
+            is_used = waiting[0] in second_try and worker.num_items > 0
             if is_used or not worker.is_silent:
                 worker.end()
                 continue

@@ -34,7 +34,8 @@ def main() -> None:
         return
     settings = json.loads(first)
     _die_with(settings["parent"])
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # dispositions and masks are inherited
+    # Dispositions and masks are inherited.
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     try:
         function = pkgutil.resolve_name(settings["target"])

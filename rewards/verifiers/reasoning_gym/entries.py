@@ -9,7 +9,8 @@ from pydantic import Field
 
 from evenkeel.errors import suggest
 
-MOST_DRAWS = 10  # per requested row, for tasks with few different questions
+# Per requested row, for tasks with few different questions.
+MOST_DRAWS = 10
 
 MISSING = 'reasoning_gym is not installed. Run pip install -e ".[reasoning-gym]", or name another task.'
 

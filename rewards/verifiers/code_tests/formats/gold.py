@@ -34,7 +34,8 @@ def _first(value: Any, field: str) -> str | None:
             value = unpacked(value, field)
         except UnusableTestsError:
             return None
-    if isinstance(value, Mapping):  # CodeContests: {"language": [1, 3], "solution": ["…", "…"]}
+    # CodeContests: {"language": [1, 3], "solution": ["…", "…"]}.
+    if isinstance(value, Mapping):
         languages, programs = sequence(value.get("language")) or [], sequence(value.get("solution")) or []
         value = [program for language, program in zip(languages, programs, strict=False) if language == _PYTHON_3]
     if (listed := sequence(value)) is not None:
