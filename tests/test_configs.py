@@ -4,7 +4,6 @@ import re
 import shlex
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from accelerate.commands.launch import launch_command_parser
@@ -13,7 +12,7 @@ from evenkeel.rewards import build_verifier
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.command import TRANSLATED
 from evenkeel.trainer.command.translation import translated
-from evenkeel.trainer.lab.sweeps.cells import cells_of
+from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.run.config import evaluation_arguments, grpo_config, load_config
 from evenkeel.trainer.run.config.shipped import named_path
@@ -72,19 +71,13 @@ def test_a_variant_of_the_table_passes_every_check_that_needs_no_gpu(path: Path,
     passes_every_check(path, overrides)
 
 
-def rows_of_sweeps() -> list[Any]:
-    """Base file and overrides of every row of the sweeps that are recipes of a paper."""
-    sweeps = {path.stem: load_sweep(path)[0] for path in sorted(CONFIGS.glob("sweeps/low_probability_*.yaml"))}
-    return [
-        pytest.param(Path(sweep.config), cell.overrides, id=f"{stem}-{cell.variant}")
-        for stem, sweep in sweeps.items()
-        for cell in cells_of(sweep.model_copy(update={"seeds": [0]}))
-    ]
+SWEEPS = [load_sweep(path)[0] for path in sorted(CONFIGS.glob("sweeps/low_probability_*.yaml"))]
+ROWS = [(Path(sweep.config), cell) for sweep in SWEEPS for cell in cells_of(sweep) if cell.seed == 0]
 
 
-@pytest.mark.parametrize(("path", "overrides"), rows_of_sweeps())
-def test_a_row_of_a_papers_sweep_passes_every_check_that_needs_no_gpu(path: Path, overrides: list[str]):
-    passes_every_check(path, overrides)
+@pytest.mark.parametrize(("path", "cell"), ROWS, ids=lambda each: each.name)
+def test_a_row_of_a_papers_sweep_passes_every_check_that_needs_no_gpu(path: Path, cell: Cell):
+    passes_every_check(path, cell.overrides)
 
 
 def passes_every_check(path: Path, overrides: list[str]) -> None:

@@ -32,7 +32,15 @@ TYPED = json.dumps([{"type": "stdin_stdout", **case, "fn_name": None} for case i
 READ = json.dumps([{**case, "testtype": "stdin"} for case in STDIN])
 CALLED = json.dumps([{"input": "2", "output": "4", "testtype": "functional"}])
 STARTER = "class Solution:\n    def double(self, x):\n"
-HIDDEN = {text: base64.b64encode(zlib.compress(pickle.dumps(text))).decode() for text in (READ, CALLED)}
+
+
+def of_livecodebench(cases: str, function: str = "") -> dict[str, str]:
+    """The columns of tests, the hidden ones pickled and compressed as they are published."""
+    hidden = base64.b64encode(zlib.compress(pickle.dumps(cases))).decode()
+    tests = {"public_test_cases": cases, "private_test_cases": hidden}
+    return {**tests, "starter_code": STARTER * bool(function), "metadata": json.dumps({"func_name": function or None})}
+
+
 ANSWERED = {
     "math-ai/aime25": {"problem": "$3+4$?", "answer": "7", "id": "0"},
     "math-ai/amc23": {"question": "$3+4$?", "answer": "7.0", "id": 0, "url": "…"},
@@ -53,30 +61,10 @@ PUBLISHED: list[tuple[tuple[str | None, str | None], Any, str]] = [
         {"prompt": [{"role": "user", "content": "$3+4$?"}], "reward_model": {"ground_truth": "7", "style": "rule"}},
         ANSWER,
     ),
-    (
-        ("test6.jsonl", None),
-        {
-            "question_content": "Read two numbers, print their sum.",
-            "starter_code": "",
-            "difficulty": "easy",
-            "public_test_cases": READ,
-            "private_test_cases": HIDDEN[READ],
-            "metadata": "{}",
-        },
-        SUM_OF_LINE,
-    ),
-    (
-        ("test6.jsonl", None),
-        {
-            "question_content": "Double it.",
-            "starter_code": STARTER,
-            "difficulty": "hard",
-            "public_test_cases": CALLED,
-            "private_test_cases": HIDDEN[CALLED],
-            "metadata": '{"func_name": "double"}',
-        },
-        SOLUTION,
-    ),
+    *[
+        (("test6.jsonl", None), {"question_content": "…", "difficulty": "easy", **tests}, program)
+        for tests, program in ((of_livecodebench(READ), SUM_OF_LINE), (of_livecodebench(CALLED, "double"), SOLUTION))
+    ],
     (("openai/gsm8k", "main"), {"question": "3 + 4?", "answer": "3 + 4 = <<3+4=7>>7\n#### 7"}, ANSWER),
     (
         ("DigitalLearningGmbH/MATH-lighteval", "default"),

@@ -51,7 +51,7 @@ def evaluate(
         config.save_resolved(folder / CONFIG)
     for name in names:
         if name != names[0]:
-            _exchange_policy(trainer, config, name)
+            exchange_policy(trainer, config, name)
         trainer.evaluate()
         newest = trainer.parts.held_out.newest
         results += newest
@@ -72,7 +72,7 @@ def _last_of(run: Path, count: int) -> list[str]:
     return good[:count][::-1]
 
 
-def _exchange_policy(trainer: Any, config: RunConfig, checkpoint: str) -> None:
+def exchange_policy(trainer: Any, config: RunConfig, checkpoint: str) -> None:
     """Put another checkpoint of the run in the place of the trainer's."""
     policy, model = _policy(config, checkpoint), trainer.model
     if isinstance(policy, str):

@@ -13,7 +13,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.run.config import evaluation_arguments
-from evenkeel.trainer.run.evaluation import evaluation_trainer
+from evenkeel.trainer.run.evaluation import evaluation_trainer, exchange_policy
 from evenkeel.trainer.run.experiment import Experiment
 from tests.paths import ROOT
 
@@ -53,9 +53,15 @@ def test_an_adapter_is_merged_in_the_precision_that_it_was_trained_in(tmp_path: 
     trained.save_pretrained(adapter)
     changes = [f"model.name_or_path={adapter}", "evaluation.batch_size=2"]
     experiment = Experiment.of_file(ROOT / "configs" / "quickstart.yaml", changes, evaluation_only=True)
-    found = evaluation_trainer(experiment, evaluation_arguments(experiment.config, str(tmp_path / "out"))).model
+    trainer = evaluation_trainer(experiment, evaluation_arguments(experiment.config, str(tmp_path / "out")))
     tokens = torch.arange(1, 17).unsqueeze(0)
-    assert (found(tokens).logits - trained(tokens).logits).abs().max() < 1e-4
+    assert (trainer.model(tokens).logits - trained(tokens).logits).abs().max() < 1e-4
+    for name, weights in trained.named_parameters():
+        weights.data *= 2 if "lora_B" in name else 1  # a later checkpoint
+    trained.save_pretrained(tmp_path / "checkpoint-7")
+    exchange_policy(trainer, experiment.config, str(tmp_path / "checkpoint-7"))
+    assert (trainer.model(tokens).logits - trained(tokens).logits).abs().max() < 1e-4
+    assert trainer.state.global_step == 7
 
 
 ROWS = [{"prompt": f"{n} + 1?", "reference": str(n + 1) if n % 3 else ""} for n in range(1, 8)]  # 3 and 6 have none

@@ -65,12 +65,9 @@ LEVELS = [*dict.fromkeys(map(str, Dataset.from_list(PROMPTS)["prompt"]))]
 CURRICULUM = {"name": "curriculum", "column": "prompt", "levels": LEVELS, "up_at": 0.5}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "two passes": ({"update_schedule": "lopti", "token_weight": "adv_reweight", "prompt_sampler": "dynamic"}, {}),
-    "coefficient": (
-        {"coefficient": "importance_ratio", "prompt_sampler": CURRICULUM},
-        {"loss_type": "cispo", "num_iterations": 2},
-    ),
+    "coefficient": ({"coefficient": "importance_ratio"}, {"loss_type": "cispo", "num_iterations": 2}),
     "cispo, revision": ({"advantage": "ibpo", "revision": {"references": 2}}, {"loss_type": "cispo"}),
-    "vespo, entropy bonus": ({}, {"loss_type": "vespo", "entropy_coef": 0.01}),
+    "vespo, entropy bonus": ({"prompt_sampler": CURRICULUM}, {"loss_type": "vespo", "entropy_coef": 0.01}),
     "planned": ({"speed": Speed(microbatches="planned", staleness=1)}, {}),
 }
 
