@@ -3,7 +3,7 @@
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.contract import AtLeastOne, traits
+from evenkeel.trainer.algorithms.contract import AtLeastOne, NotNegative, Share, traits
 from evenkeel.trainer.algorithms.sequence_weights import LOG_RATIO_BOUND, RatioForm, trajectory_ratios
 
 
@@ -33,6 +33,24 @@ def symmetric_clip(log_ratio: Float[Tensor, "B T"], *, cap: AtLeastOne = 5.0) ->
     Limits: the paper gives no number for its cap; 5 is the one that TRL's documentation recommends for cispo.
     """
     return importance_ratio(log_ratio).clamp(max=cap)
+
+
+def grpo_fix(
+    log_ratio: Float[Tensor, "B T"], *, epsilon_low: Share = 0.2, epsilon_high: NotNegative = 0.2
+) -> Float[Tensor, "B T"]:
+    """The token's importance ratio inside GRPO's clip range, and 0 outside of it for both signs of the advantage.
+
+    ``c_{i,t} = ρ_{i,t} · 1[1 − ε_low ≤ ρ_{i,t} ≤ 1 + ε_high]``, (B, T) ≥ 0. PPO's clip drops a token above the range
+    where A > 0 and below it where A < 0. Here a token that a group shares in the same context is dropped for all of the
+    group or for none, so shared tokens still cancel.
+
+    Source: arXiv 2604.13088 v1, its arm GRPO-fix ("no clipping asymmetry"), as digests of the paper describe it.
+    Evidence: by hand.
+    Limits: the formula is our reading; no code and no numbers of ε are published. Defaults are GRPO's.
+    """
+    ratio = importance_ratio(log_ratio)
+    inside = (ratio >= 1 - epsilon_low) & (ratio <= 1 + epsilon_high)
+    return ratio * inside
 
 
 @traits(needs_sequence_advantages=True)

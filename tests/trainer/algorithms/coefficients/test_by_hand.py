@@ -5,7 +5,7 @@ import math
 import torch
 
 from evenkeel.trainer.algorithms.coefficients.future_kl import fipo
-from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio, symmetric_clip
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import grpo_fix, importance_ratio, symmetric_clip
 from evenkeel.trainer.algorithms.coefficients.tapered import topr
 
 
@@ -13,6 +13,12 @@ def test_a_ratio_is_capped_above_alone():
     log_ratio = torch.tensor([[8.0, 0.1]]).log()
     torch.testing.assert_close(importance_ratio(log_ratio), torch.tensor([[8.0, 0.1]]))
     torch.testing.assert_close(symmetric_clip(log_ratio, cap=3.0), torch.tensor([[3.0, 0.1]]))
+
+
+def test_grpo_fix_drops_a_token_on_both_sides_of_the_clip_range():
+    log_ratio = torch.tensor([[0.79, 0.81, 1.0, 1.27, 1.29]]).log()
+    found = grpo_fix(log_ratio, epsilon_high=0.28)
+    torch.testing.assert_close(found, torch.tensor([[0.0, 0.81, 1.0, 1.27, 0.0]]))
 
 
 def test_topr_tapers_wrong_answers_by_the_product_of_their_ratios():
