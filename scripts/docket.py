@@ -3,7 +3,7 @@
     python scripts/docket.py            # writes docs/docket.md
     python scripts/docket.py --print
 
-A claim whose certificate is not there was not run. `evenkeel claim --verify` says what has changed since a certificate.
+A claim that is in no certificate was not run. `evenkeel claim --verify` says what has changed since a certificate.
 """
 
 from pathlib import Path
@@ -13,13 +13,14 @@ if __name__ == "__main__":
     run_path(str(Path(__file__).with_name("_installed.py")))
 
 import argparse
+import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from evenkeel.trainer.lab.claims.certificate import SUFFIX, read_certificate
-from evenkeel.trainer.lab.claims.claim import Claim, load_claim
+from evenkeel.trainer.lab.claims.claim import Claim, load_claims
 
 ROOT = Path(__file__).parents[1]
 CLAIMS, PAGE = ROOT / "configs" / "claims", ROOT / "docs" / "docket.md"
@@ -27,11 +28,11 @@ HEAD = """\
 # Docket
 
 ```bash
-evenkeel claim claims/lopti_order      # runs a claim's sweep, or goes on with it, and writes its certificate
+evenkeel claim claims/order            # runs a claim's sweep, or goes on with it, and writes its certificate
 python scripts/docket.py               # writes this page from configs/claims
 ```
 
-What papers say, asked of policies of 0.4 M to 6.4 M parameters on two cores: each claim is a file that names a sweep,
+What papers say, asked of policies of 0.4 M to 6.4 M parameters on two cores: each claim is answered by a sweep,
 and is supported, contradicted or not decided by the rule of [claims](../trainer/lab/README.md#claims), which is wrong
 for equals in 5 % at most: of thirty claims about equals one or two may come out as answered. Differences are of
 held-out accuracy, or of the outcome that is named, with 95 % intervals; an answer holds for the sweep's task and
@@ -41,7 +42,7 @@ effect is absent or too small to matter.
 """
 SMALLER = {"not decided": ", what matters excluded", "supported": ", by less than what matters"}
 """What is said of an answer whose interval ends below the smallest difference that matters."""
-COLUMNS = ("claim", "source", "answer", "difference", "seeds it takes", "cost", "certificate")
+COLUMNS = ("claim", "source", "answer", "difference", "seeds it takes", "cost")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,34 +57,41 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def page(folder: Path) -> str:
-    """The page, of all claims in a folder."""
-    claims = [(path, load_claim(path)[0]) for path in sorted(folder.glob("*.yaml"))]
-    rows = [_row(path, claim) for path, claim in claims]
-    counted = Counter(row[2] for row in rows)
-    summary = "; ".join(f"{number} {answer}" for answer, number in sorted(counted.items()))
-    lines = [HEAD, f"{len(rows)} claims: {summary}.\n", f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+    """The page, of all claims in a folder, by the paper that comes first in their source."""
+    by_paper: dict[str, list[list[str]]] = defaultdict(list)
+    for path in sorted(folder.glob("*.yaml")):
+        certificate = path.with_name(path.stem + SUFFIX)
+        answers = read_certificate(certificate)["answers"] if certificate.exists() else {}
+        for name, claim in load_claims(path)[0].items():
+            papers = re.findall(r"arXiv [\d.]*\d", claim.source)
+            by_paper[papers[0] if papers else "Controls"].append(_row(path, claim, answers.get(name)))
+    counted = Counter(row[2] for rows in by_paper.values() for row in rows)
+    number = sum(counted.values())
+    summary = "; ".join(f"{count} {answer}" for answer, count in sorted(counted.items()))
+    expected = 0.05 * (number - counted["not run"])
+    lines = [HEAD, f"{number} claims: {summary}. Among equals {expected:.1f} would come out as answered.\n"]
+    for paper, rows in sorted(by_paper.items()):
+        lines += [f"## {paper}\n", f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+        lines += [f"| {' | '.join(row)} |" for row in rows] + [""]
+    return "\n".join(lines)
 
 
-def _row(path: Path, claim: Claim) -> list[str]:
+def _row(path: Path, claim: Claim, answer: dict[str, Any] | None) -> list[str]:
     linked = f"[{claim.claim.removesuffix('.')}](../configs/claims/{path.name})"
-    certificate = path.with_name(path.stem + SUFFIX)
-    if not certificate.exists():
+    if answer is None:
         tested = f"`{claim.variant}` against {', '.join(f'`{name}`' for name in claim.against)}"
-        return [linked, claim.source, "not run", tested, "", "", ""]
-    content = read_certificate(certificate)
-    shown = f"**{content['answer']}**"
-    if content["excludes_what_matters"]:
-        shown += SMALLER.get(content["answer"], "")
-    needed = content["seeds_needed"] or "more than 1,000"
+        return [linked, claim.source, "not run", tested, "", ""]
+    shown = f"**{answer['answer']}**"
+    if answer["excludes_what_matters"]:
+        shown += SMALLER.get(answer["answer"], "")
+    needed = str(answer["seeds_needed"] or "more than 1,000")
     return [
         linked,
         claim.source,
         shown,
-        "<br>".join(_difference(claim, name, each) for name, each in content["differences"].items()),
-        str(needed) if content["answer"] == "not decided" else "",
-        _cost(content["cost"]),
-        f"[{certificate.name}](../configs/claims/{certificate.name})",
+        "<br>".join(_difference(claim, name, each) for name, each in answer["differences"].items()),
+        needed if answer["answer"] == "not decided" else "",
+        _cost(answer["cost"]),
     ]
 
 

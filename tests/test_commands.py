@@ -128,13 +128,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
         record_sweep(home / "runs/sweeps" / name)
     claim = {"claim": "Lopti helps.", "source": "none", "variant": "lopti", "against": ["grpo"], "matters": 0.02}
     sweep = {"config": "configs/quickstart.yaml", "baseline": "grpo", "seeds": [*range(5)], "variants": VARIANTS}
-    claim["sweep"] = "my_sweep.yaml"
     variants = {"grpo": {}, "rloo": {"algorithm.advantage": "rloo"}}
     state = {"global_step": 500, "log_history": TRL_LINES}
     verl = "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
     wandb_run = home / "wandb" / "offline-run-20260101_120000-abcdef"
     for name, text in {
-        "my_claim.yaml": write(claim),
+        "my_claims.yaml": write({"sweep": "my_sweep.yaml", "claims": {"lopti_helps": claim}}),
         "my_sweep.yaml": write({**sweep, "output_dir": "runs/sweeps/earlier"}),
         "variants.yaml": write({"baseline": "grpo", "rollouts": 82, "variants": variants}),
         "my_rewards.py": RULES,

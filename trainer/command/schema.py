@@ -72,9 +72,9 @@ def sweep_schema() -> Schema:
 
 def claim_schema() -> Schema:
     """The schema of claim files."""
-    from evenkeel.trainer.lab.claims.claim import Claim
+    from evenkeel.trainer.lab.claims.claim import ClaimFile
 
-    return _of_files(_definitions(Claim), "Claim")
+    return _of_files(_definitions(ClaimFile), "ClaimFile")
 
 
 SCHEMAS: dict[str, Callable[[], Schema]] = {"run": run_schema, "sweep": sweep_schema, "claim": claim_schema}
@@ -214,8 +214,8 @@ def _settings(definitions: Mapping[str, Schema], name: str, above: str = "") -> 
 
 
 def sections_in(node: Schema, definitions: Mapping[str, Schema]) -> list[str]:
-    """The definitions of mappings with known keys that ``node``, or an item of it, may be."""
-    members = [*members_of(node), node.get("items", {})]
+    """The definitions of mappings with known keys that ``node``, or an item or value of it, may be."""
+    members = [*members_of(node), node.get("items", {}), node.get("additionalProperties") or {}]
     named = [member["$ref"].rpartition("/")[2] for member in members if "$ref" in member]
     return [name for name in named if "properties" in definitions[name]]
 

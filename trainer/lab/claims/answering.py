@@ -7,7 +7,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.claims.claim import Claim
 from evenkeel.trainer.lab.reports.comparison import datasets_of, scored_runs
 from evenkeel.trainer.lab.reports.contrasts import contrast_of
-from evenkeel.trainer.lab.reports.run_files import RecordedRun, read_runs, total
+from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, read_runs, total
 from evenkeel.trainer.lab.statistics.claim import ClaimAnswer, claim_answer
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.schema import Sweep
@@ -29,25 +29,25 @@ class Cost:
 
 @dataclass(frozen=True)
 class Answered:
-    """The answer to a claim, from the ``runs`` that it rests on, on the held-out set ``held_out``."""
+    """The answer to ``claim``, from the ``runs`` that it rests on, on the held-out set ``held_out``."""
 
+    claim: Claim
     answer: ClaimAnswer
     held_out: str
     cost: Cost
     runs: list[RecordedRun]
 
 
-def answered(claim: Claim, sweep: Sweep) -> Answered:
-    """The answer by the runs of the claim's variants with all seeds of the sweep.
+def answered(claim: Claim, sweep: Sweep, runs: RecordedRuns) -> Answered:
+    """The answer by those of a sweep's ``runs`` that are of the claim's variants, with all of its seeds.
 
     Raises:
         Refusal: some of them are not finished, were not scored on the held-out set, or have no value of the outcome.
     """
     names, root = (claim.variant, *claim.against), Path(sweep.output_dir)
-    runs = read_runs(root)
     held_out = next(iter(datasets_of(runs)), "")
     if not held_out:
-        raise Refusal(f"{claim.name}: no held-out set was scored in all runs of {root}. Write a data.test.")
+        raise Refusal(f"No held-out set was scored in all runs of {root}. Write a data.test.")
     planned = {
         name: {seed: by_seed[seed] for seed in sweep.seeds if seed in by_seed}
         for name, by_seed in runs.by_variant.items()
@@ -59,9 +59,7 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
         if cell.variant in names and cell.seed not in scored.by_variant.get(cell.variant, {})
     ]
     if absent:
-        raise Refusal(
-            f"{claim.name}: {', '.join(absent)} of {root} are not finished or not scored. Run the claim again."
-        )
+        raise Refusal(f"{', '.join(absent)} of {root} are not finished or not scored. Run the claim again.")
     ours = scored.by_variant[claim.variant]
     differences = {}
     for other in claim.against:
@@ -73,4 +71,4 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
         used += [run for run in read_runs(root / "tuning").all if run.variant.partition(",")[0] in names]
     seconds = total(run.device_seconds for run in used)
     cost = Cost(len(used), None if seconds is None else seconds / 3600, total(run.tokens for run in used))
-    return Answered(claim_answer(differences, claim.matters), held_out, cost, used)
+    return Answered(claim, claim_answer(differences, claim.matters), held_out, cost, used)

@@ -15,7 +15,7 @@ from typing import Any
 from evenkeel.errors import Refusal
 from evenkeel.trainer.evaluation.shares import CONFIDENCE
 from evenkeel.trainer.lab.claims.answering import Answered
-from evenkeel.trainer.lab.claims.claim import Claim
+from evenkeel.trainer.lab.reports.run_files import RecordedRun
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.loading import local_path
@@ -27,39 +27,46 @@ PACKAGE = CONFIGS.parent
 ROOMS = ("trainer", "rewards")
 _FILES = ("configs", "data", "code", "results")
 SUFFIX = ".certificate.json"
-"""A claim's certificate lies next to it: ``lopti_order.yaml``, ``lopti_order.certificate.json``."""
+"""The certificate lies next to the file of the claims: ``order.yaml``, ``order.certificate.json``."""
 
 
-def certificate(claim: Claim, file: Path, sweep: Sweep, sweep_file: Path, found: Answered) -> dict[str, Any]:
-    """The answer with the hashes of all that it rests on; ``file`` is the claim's."""
+def certificate(file: Path, sweep: Sweep, sweep_file: Path, answers: Mapping[str, Answered]) -> dict[str, Any]:
+    """The answers to the claims of ``file`` by name, with the hashes of all that they rest on."""
     folder = file.absolute().parent
-    manifests = [run.manifest for run in found.runs]
+    runs = {run.path: run for found in answers.values() for run in found.runs}
+    manifests = [run.manifest for run in runs.values()]
     content = {
         "file": file.name,
-        **claim.model_dump(exclude={"sweep"}),
-        "answer": found.answer.answer,
-        "differences": {
-            name: {key: value for key, value in asdict(each).items() if key in _SHOWN}
-            for name, each in found.answer.differences.items()
-        },
+        "answers": {name: _answer(found) for name, found in answers.items()},
         "confidence": CONFIDENCE,
-        "excludes_what_matters": found.answer.excludes_what_matters,
-        "seeds_needed": found.answer.seeds_needed,
-        "held_out": found.held_out,
         "seeds": sweep.seeds,
-        "cost": asdict(found.cost),
         "commits": sorted({str(each.get("git_revision")) for each in manifests if each.get("git_revision")}),
         "data_fingerprints": sorted({json.dumps(each.get("data_fingerprints"), sort_keys=True) for each in manifests}),
         "configs": _hashed(_configs(file, sweep_file, sweep), folder),
         "data": _hashed(_data(sweep), folder),
         "code": _code(),
-        "results": _hashed(_results(found, Path(sweep.output_dir)), folder),
+        "results": _hashed(_results(runs.values(), Path(sweep.output_dir)), folder),
     }
     return {**content, "sha256": _own_hash(content)}
 
 
+def _answer(found: Answered) -> dict[str, Any]:
+    return {
+        **found.claim.model_dump(),
+        "answer": found.answer.answer,
+        "differences": {
+            name: {key: value for key, value in asdict(each).items() if key in _SHOWN}
+            for name, each in found.answer.differences.items()
+        },
+        "excludes_what_matters": found.answer.excludes_what_matters,
+        "seeds_needed": found.answer.seeds_needed,
+        "held_out": found.held_out,
+        "cost": asdict(found.cost),
+    }
+
+
 def write_certificate(content: Mapping[str, Any], path: Path) -> None:
-    """Write it, unless the same claim was answered from other seeds that overlap.
+    """Write it, unless the same claims were answered from other seeds that overlap.
 
     Raises:
         Refusal: it was, or the file cannot be written.
@@ -67,8 +74,8 @@ def write_certificate(content: Mapping[str, Any], path: Path) -> None:
     before = read_certificate(path) if path.exists() else {}
     if before and before["seeds"] != content["seeds"] and {*before["seeds"]} & {*content["seeds"]}:
         raise Refusal(
-            f"{path} answers this claim from the seeds {before['seeds']}, this one from {content['seeds']}. Take seeds "
-            "that are all new, and another name.",
+            f"{path} answers these claims from the seeds {before['seeds']}, this one from {content['seeds']}. Take "
+            "seeds that are all new, and another name.",
             code="seeds-added",
         )
     try:
@@ -87,10 +94,10 @@ def read_certificate(path: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict) or not {"sha256", "answer", *_FILES} <= content.keys():
+        if not isinstance(content, dict) or not {"sha256", "answers", *_FILES} <= content.keys():
             raise ValueError("keys are missing")
     except (OSError, ValueError) as error:
-        raise Refusal(f"{path} is not a certificate of a claim: {error}. `evenkeel claim FILE` writes one.") from error
+        raise Refusal(f"{path} is not a certificate of claims: {error}. `evenkeel claim FILE` writes one.") from error
     return content
 
 
@@ -114,7 +121,7 @@ _SHOWN = ("value", "low", "high", "num_seeds", "num_items")
 
 
 def _configs(file: Path, sweep_file: Path, sweep: Sweep) -> Iterator[Path]:
-    """The claim, its sweep and the run file, with what they extend."""
+    """The claims, their sweep and the run file, with what they extend."""
     yield file
     for start in (sweep_file, Path(sweep.config)):
         yield start
@@ -132,10 +139,10 @@ def _data(sweep: Sweep) -> Iterator[Path]:
             yield from _files(Path(name))
 
 
-def _results(found: Answered, root: Path) -> Iterator[Path]:
+def _results(runs: Iterable[RecordedRun], root: Path) -> Iterator[Path]:
     """The files of a sweep and of the runs that the report reads."""
     yield from (root / "sweep.json", root / "tuning" / "sweep.json")
-    for run in found.runs:
+    for run in runs:
         yield from run.path.parent.glob("*.json")
         yield from (run.path / name for name in (CONFIG, MANIFEST, METRICS, SUMMARY))
         yield from _files(run.path / EVALUATIONS)

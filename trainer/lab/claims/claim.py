@@ -1,5 +1,6 @@
-"""The YAML file of a claim: what a paper says, the variants that decide it, and the sweep that trains them."""
+"""A YAML file of claims: a sweep, and what papers say of its variants."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,14 +20,10 @@ from evenkeel.trainer.run.config.yaml_document import read_file
 class Claim(Section):
     """One sentence that a sweep supports, contradicts or leaves undecided."""
 
-    name: Name
-    """Of the claim; where the file gives none, the file's own without ``.yaml``."""
     claim: Text
     """The claim, in a sentence."""
     source: Text
     """Who claims it: ``arXiv 2505.12929``."""
-    sweep: Text
-    """A sweep's file, relative to this one or the current directory."""
     variant: Text
     """The variant of the sweep that the claim is about."""
     against: Annotated[list[Text], Field(min_length=1)]
@@ -51,43 +48,53 @@ class Claim(Section):
         return sign if self.direction == "better" else -sign
 
 
-def load_claim(path: Path) -> tuple[Claim, Path]:
-    """The claim that a file describes, and the file of its sweep.
+class ClaimFile(Section):
+    """Claims that one sweep answers."""
+
+    sweep: Text
+    """A sweep's file, relative to this one or the current directory."""
+    claims: Annotated[dict[Name, Claim], Field(min_length=1)]
+    """Name, as in the docket → claim."""
+
+
+def load_claims(path: Path) -> tuple[dict[str, Claim], Path]:
+    """The claims of a file by name, and the file of their sweep.
 
     Raises:
-        Refusal: everything that is wrong with the claim's own keys, each with its line.
+        Refusal: everything that is wrong with the claims' own keys, each with its line.
     """
     tree = read_file(path)
-    data = tree.plain()
-    data.setdefault("name", path.stem)
     try:
-        claim = Claim.model_validate(data)
+        file = ClaimFile.model_validate(tree.plain())
     except ValidationError as error:
-        raise Refusal(problems=problems_of(error, tree, Claim)) from None
+        raise Refusal(problems=problems_of(error, tree, ClaimFile)) from None
     origin = tree.value["sweep"].origin
-    found = local_path(claim.sweep, origin.folder, Path())
+    found = local_path(file.sweep, origin.folder, Path())
     if found is None or not found.is_file():
-        what = f"there is no file {claim.sweep}, neither from {origin.folder} nor from here."
+        what = f"there is no file {file.sweep}, neither from {origin.folder} nor from here."
         problem = Problem(("sweep",), what, "Name a sweep's file.", origin, code="no-such-file")
         raise Refusal(problems=[problem])
-    return claim, found
+    return file.claims, found
 
 
-def load_sweep_of(claim: Claim, file: Path) -> Sweep:
-    """The claim's sweep.
+def load_sweep_of(claims: Mapping[str, Claim], file: Path) -> Sweep:
+    """The sweep of the claims.
 
     Raises:
-        Refusal: it does not train the claim's variants, or name its outcome.
+        Refusal: it does not train a claim's variants, or name its outcome.
     """
     sweep, _ = load_sweep(file)
     names = {cell.variant for cell in cells_of(sweep)}
-    for name in (claim.variant, *claim.against):
-        if name not in names:
-            meant = suggest(name, names, f"Its variants: {', '.join(sorted(names))}.")
-            raise Refusal(f"{claim.name}: the sweep {file} has no variant {name!r}. {meant}", code="unknown-variant")
-    if claim.outcome not in sweep.outcomes:
-        named = ", ".join([*sweep.outcomes, claim.outcome])
-        raise Refusal(f"{claim.name}: {file} does not name its outcome. Write outcomes: [{named}] there.")
-    if claim.variant in claim.against:
-        raise Refusal(f"{claim.name}: {claim.variant} would be compared with itself. Take it out of `against:`.")
+    for claim_name, claim in claims.items():
+        for name in (claim.variant, *claim.against):
+            if name not in names:
+                meant = suggest(name, names, f"Its variants: {', '.join(sorted(names))}.")
+                raise Refusal(
+                    f"{claim_name}: the sweep {file} has no variant {name!r}. {meant}", code="unknown-variant"
+                )
+        if claim.outcome not in sweep.outcomes:
+            named = ", ".join([*sweep.outcomes, claim.outcome])
+            raise Refusal(f"{claim_name}: {file} does not name its outcome. Write outcomes: [{named}] there.")
+        if claim.variant in claim.against:
+            raise Refusal(f"{claim_name}: {claim.variant} would be compared with itself. Take it out of `against:`.")
     return sweep

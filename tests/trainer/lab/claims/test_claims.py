@@ -16,7 +16,6 @@ from tests.trainer.lab.reports.recorded_sweep import VARIANTS, record_sweep
 CLAIM: dict[str, Any] = {
     "claim": "Lopti helps.",
     "source": "arXiv 2505.12929",
-    "sweep": "sweep.yaml",
     "variant": "lopti",
     "against": ["grpo", "ar"],
     "matters": 0.02,
@@ -41,9 +40,9 @@ def folder(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path
 
 
-def written(folder: Path, **changed: Any) -> str:
-    """The claim's file with changes."""
-    (folder / "order.yaml").write_text(write({**CLAIM, **changed}))
+def written(folder: Path, sweep: str = "sweep.yaml", **changed: Any) -> str:
+    """The file of a claim with changes."""
+    (folder / "order.yaml").write_text(write({"sweep": sweep, "claims": {"helps": {**CLAIM, **changed}}}))
     return str(folder / "order.yaml")
 
 
@@ -58,10 +57,11 @@ def test_an_answer_has_intervals_cost_and_certificate(folder: Path, capsys: pyte
     assert "Supported: Lopti helps. (arXiv 2505.12929)" in said
     assert "5 seeds × 59 items of test" in said  # one was scored by nobody
     found = certified(folder)
-    assert (found["answer"], found["cost"]["cells"]) == ("supported", 15)
-    assert found["cost"]["core_hours"] == pytest.approx(15 * 90 / 3600)
-    assert found["cost"]["tokens"] == 15 * 20_000
-    assert all(each["low"] > 0 for each in found["differences"].values())
+    answer = found["answers"]["helps"]
+    assert (answer["answer"], answer["cost"]["cells"]) == ("supported", 15)
+    assert answer["cost"]["core_hours"] == pytest.approx(15 * 90 / 3600)
+    assert answer["cost"]["tokens"] == 15 * 20_000
+    assert all(each["low"] > 0 for each in answer["differences"].values())
     assert {"order.yaml", "sweep.yaml", "base.yaml"} <= found["configs"].keys()
 
 
@@ -75,7 +75,7 @@ def test_an_answer_has_intervals_cost_and_certificate(folder: Path, capsys: pyte
 )
 def test_other_claims_of_the_same_sweep(folder: Path, capsys: pytest.CaptureFixture[str], changed: Any, answer: str):
     assert main([written(folder, **changed), "--no-run", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)["answers"]["helps"]
     assert found["answer"] == answer
     assert (found["seeds_needed"] is not None) == (answer == "not decided")
 
@@ -101,6 +101,15 @@ def test_a_claim_is_about_the_outcome_that_it_names(folder: Path, capsys: pytest
         assert "lopti − grpo: -0.140 [-0.179, -0.101], 5 seeds\n" in said  # .1 + 0 … .08: t(4) = 2.776 · .0316 / √5
 
 
+def test_a_file_holds_all_claims_of_its_sweep(folder: Path, capsys: pytest.CaptureFixture[str]):
+    claims = {"helps": CLAIM, "hurts": {**CLAIM, "direction": "worse"}}
+    (folder / "order.yaml").write_text(write({"sweep": "sweep.yaml", "claims": claims}))
+    assert main([str(folder / "order.yaml"), "--no-run"]) == 0
+    found = {name: each["answer"] for name, each in certified(folder)["answers"].items()}
+    assert found == {"helps": "supported", "hurts": "contradicted"}
+    assert capsys.readouterr().out.count("Lopti helps.") == 2
+
+
 def test_one_changed_byte_is_noticed_and_named(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main([str(folder / "order.yaml"), "--no-run"]) == 0
     certificate = folder / "order.certificate.json"
@@ -122,7 +131,7 @@ def test_one_changed_byte_is_noticed_and_named(folder: Path, capsys: pytest.Capt
     code = dict(content["code"])
     content["code"] = {**code, "trainer/lab/statistics/claim.py": "0" * 64, "trainer/gone.py": "0" * 64}
     del content["code"]["rewards/noise.py"]
-    content["answer"] = "contradicted"
+    content["answers"]["helps"]["answer"] = "contradicted"
     certificate.write_text(json.dumps(content))
     capsys.readouterr()
     assert main(["--verify", str(certificate)]) == 1
@@ -140,8 +149,8 @@ def test_one_changed_byte_is_noticed_and_named(folder: Path, capsys: pytest.Capt
     [
         ({"against": ["grpo", "loptii"]}, "has no variant 'loptii'. Did you mean lopti?"),
         ({"against": ["lopti"]}, "compared with itself"),
-        ({"sweep": "none.yaml"}, "order.yaml, line 3: sweep: there is no file none.yaml"),
-        ({"matters": 0}, "line 8: matters: is 0, and should be greater than 0.\n"),
+        ({"sweep": "none.yaml"}, "order.yaml, line 1: sweep: there is no file none.yaml"),
+        ({"matters": 0}, "line 10: claims.helps.matters: is 0, and should be greater than 0.\n"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(
