@@ -138,8 +138,8 @@ def _verifier(name: str) -> str:
 
 
 def _is_launchers(word: str, name: str, has_run: bool) -> bool:
-    is_ours = has_run and name in fields_of(("trl",))
-    return bool(_FLAG.match(word)) and name in _of_launcher() and not is_ours
+    is_known = bool(_FLAG.match(word)) and name in _of_launcher()
+    return is_known and not (has_run and name in fields_of(("trl",)))
 
 
 # An option that there is not is refused before torch is imported: names are read in the sources of what declares them.

@@ -56,7 +56,7 @@ HELP = """
 from contextlib import suppress
 from evenkeel.trainer.command import COMMANDS
 from evenkeel.trainer.command.__main__ import main
-wrong = ["sweep run no.yaml", "train no.yaml", "claim", "launch --wrong_option no.yaml", "launch --num_processes"]
+wrong = ["sweep run no.yaml", "train no.yaml", "claim", "launch no.yaml --wrong_option 1", "launch --num_processes"]
 for words in [*wrong, *(f"{name} --help" for name in COMMANDS)]:
     with suppress(SystemExit):
         main(words.split())
