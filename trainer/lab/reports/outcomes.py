@@ -15,7 +15,6 @@ from statistics import mean
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from evenkeel.trainer.evaluation.metrics import pass_at_k
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies
@@ -190,6 +189,8 @@ def rarefied_entropy(answers: Sequence[str], size: int) -> float:
     ``−Σ_K Σ_j h(j) · j/n · log(j/n)``, K answers in each cluster of equal ones, h hypergeometric: n drawn, K of all N.
     Source: rarefaction, Hurlbert 1971, Ecology 52.
     """
+    from scipy import stats  # not for the names of outcomes
+
     drawn = np.arange(1, size + 1)
     terms = -drawn / size * np.log(drawn / size)
     clusters = Counter(answers).values()

@@ -32,7 +32,6 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate
@@ -114,5 +113,7 @@ def _complete(table: Floats) -> NDArray[np.bool_]:
 
 
 def _t_interval(value: float, seeds: int, items: int | None, seed_variance: float, item_variance: float) -> Estimate:
+    from scipy import stats
+
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, seeds - 1)) * math.sqrt(seed_variance / seeds + item_variance)
     return Estimate(value, value - half, value + half, seeds, items, seed_variance, item_variance)
