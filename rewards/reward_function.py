@@ -94,7 +94,7 @@ class RewardFunction:
         log_metric: LogMetric | None = None,
         **columns: Any,
     ) -> list[float | None]:
-        needs_it = self.verifier.reads_reference and not isinstance(self.verifier, TRLFunction)
+        needs_it = self._bounded.reads_reference and not isinstance(self.verifier, TRLFunction)
         if needs_it and self.reference not in columns:
             usual = next((name for name in REFERENCE_COLUMNS if name in columns), "…")
             what = (
@@ -107,7 +107,7 @@ class RewardFunction:
         verdicts = found.of_functions[self.__name__]
         is_first = self is self.group.functions[0]  # logs what is common to all functions
         if log_extra is not None:
-            said = dict.fromkeys(("answer", "reason") if self.verifier.reads_reference else ("reason",))
+            said = dict.fromkeys(("answer", "reason") if self._bounded.reads_reference else ("reason",))
             said |= {column: None for each in verdicts if each for column in each.columns}
             for column in said:
                 values = [each and {**vars(each), **each.columns}.get(column) for each in verdicts]

@@ -62,6 +62,7 @@ def test_rows_without_the_column_of_the_reference_are_refused_and_another_is_nam
         reward_functions({"exact": build_verifier("exact_match")})[0](**calls)
     assert reward_functions({"exact": build_verifier("exact_match")}, reference="solution")[0](**calls) == [1.0]
     assert RewardFunction(build_verifier("format"), "form")(**calls) == [0.0]
+    assert RewardFunction(build_verifier("tests.rewards.user_verifiers.written:short"), "short")(**calls) == [1.0]
 
 
 def test_a_verifier_that_fails_leaves_its_row_unscored_and_says_so():
