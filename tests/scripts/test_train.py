@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.command.doctor import main as doctor
@@ -250,6 +250,13 @@ def test_a_prefilled_thought_ends_the_prompt_and_counts(run_file: Path, tmp_path
     overrides = ['model.assistant_prefix="<think>\\n"', f"model.name_or_path={tmp_path / 'checkpoint'}"]
     again, _ = load_tokenizer(load_config(run_file, overrides))
     assert again.chat_template == tokenizer.chat_template
+    text = "{{ messages[0].content }}: <think>"
+    (tmp_path / "mine.jinja").write_text(text)
+    (tmp_path / "raw").mkdir()  # a folder of that name is not the template
+    assert load_config(run_file, ["model.chat_template=raw"]).model.raw_prompts
+    mine, prefilled = load_tokenizer(load_config(run_file, ["model.chat_template=mine.jinja"]))
+    mine.save_pretrained(tmp_path / "other")
+    assert (AutoTokenizer.from_pretrained(tmp_path / "other").chat_template, prefilled) == (text, True)
 
 
 def test_a_run_says_what_the_doctor_finds_in_every_log_that_it_leaves(

@@ -27,7 +27,7 @@ from evenkeel.trainer.run.record.checkpoints import (
     write_checkpoint_manifest,
 )
 from evenkeel.trainer.run.record.files import CONFIG, MANIFEST, TRAINER_STATE, CheckpointRecord, read_record, write_json
-from evenkeel.trainer.run.record.manifest import differences, model_files
+from evenkeel.trainer.run.record.manifest import differences, policy_files
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 SHARED = (
@@ -151,8 +151,7 @@ def _unfit(experiment: Any, parent: RunRecord) -> Iterator[str]:
 
 def _differences(ours: Any, theirs: Any, record: dict[str, Any], train_rows: str | None, world_size: int) -> list[str]:
     """A line for each thing that must be the parent's and is not: ``seed: 4 → 5``."""
-    model = ours.config.model
-    now = {"world_size": world_size, "model_files": model_files(model.name_or_path, model.revision)}
+    now = {"world_size": world_size, "model_files": policy_files(ours.config)}
     before = {name: record.get(name) for name in now}
     if train_rows is not None:
         now |= {"data_fingerprints": {"train": train_rows}}

@@ -42,7 +42,7 @@ def rendering_fault(
     if not found.killed:
         return None
     limits = f"{POOL.cpu_seconds:g} s and {POOL.memory_bytes >> 20} MiB for {len(conversations)} conversations"
-    return f"was ended at a limit ({found.status.replace('_', ' ')}; {limits}). Take another model."
+    return f"was ended at a limit ({found.status.replace('_', ' ')}; {limits}). Take another."
 
 
 def render(item: Mapping[str, Any] | None) -> None:

@@ -110,6 +110,7 @@ class Experiment:
     def loaded(self, sources: Iterable[Source], system_prompt: str | None) -> Any:
         """The rows of ``sources`` one after another, whether or not a verifier can use them."""
         options: Any = {"generators": GENERATORS, "system_prompt": system_prompt, "base_dir": self.folder}
+        options["raw"] = self.config.model.raw_prompts
         of_trl = any(isinstance(each, TRLFunction) for each in self.verifiers.values())
         sampler = self.config.algorithm.prompt_sampler
         column = sampler.get("column") if isinstance(sampler, dict) else None

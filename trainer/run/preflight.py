@@ -56,8 +56,18 @@ def schedule_checks(experiment: Experiment) -> list[tuple[str, Callable[[], None
         ("trl", partial(check_arguments, args, strategies.schedule.num_passes)),
         ("algorithm", partial(check_combination, args, strategies, config.speed_options)),
         ("algorithm", partial(strategies.read, experiment.rows["train"])),
+        ("algorithm", partial(check_one_prompt, config, strategies)),
         ("data", partial(check_rows_enough, len(experiment.rows["train"]), experiment.plan.prompts_per_rollout)),
     ]
+
+
+def check_one_prompt(config: RunConfig, strategies: Any) -> None:
+    """Refuse strategies that add text to prompts, where those are raw."""
+    asked = [*strategies.taught, *["revision"] * (strategies.revision is not None)]
+    if config.model.raw_prompts and asked:
+        what = f"{asked[0]} adds text to a prompt, and a raw one ends where the answer begins."
+        instead = "Leave it out, or name a Jinja file by model.chat_template."
+        raise Refusal(f"{what} {instead}", code="raw-prompts")
 
 
 def follow_run_file(config: RunConfig) -> str:

@@ -9,16 +9,21 @@ from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.shipped import maker_of
 from evenkeel.trainer.run.data.sources import use_offline_mode
 from evenkeel.trainer.run.library_errors import in_words
-from evenkeel.trainer.run.record.files import files_fault
+from evenkeel.trainer.run.record.files import file_fault, files_fault
+
+_MOST_BYTES = 1 << 20
+"""Of a chat template; those of published models have up to 20,000."""
 
 
 def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
     """The policy's tokenizer, its prompts ending in ``model.assistant_prefix``; and whether they end in ``<think>``.
 
-    A checkpoint whose prompts end in that prefix already is left unchanged.
+    A checkpoint whose prompts end in that prefix already is left unchanged. ``model.chat_template`` is the tokenizer's
+    from here on, and saved with it. Raw prompts need no template, and end as each row does: ``False``.
 
     Raises:
-        Refusal: the model cannot be opened, or its tokenizer has no chat template, or one that fails or never ends.
+        Refusal: the model or the template cannot be opened, or there is no chat template, or one that fails or never
+            ends; or raw prompts would be ended by a special token.
     """
     from transformers import AutoTokenizer
 
@@ -39,21 +44,54 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         what = f"model.name_or_path = {name!r} cannot be opened: {first}"
         raise folder_fault(name) or Refusal(what, code="tokenizer") from error
+    if config.model.raw_prompts:
+        special = tokenizer("1", return_special_tokens_mask=True)["special_tokens_mask"]
+        if special[-1:] == [1]:
+            what = f"The tokenizer of {name!r} ends each text with a special token."
+            instead = "Save it with add_eos_token: false: a raw prompt goes on."
+            raise Refusal(f"{what} {instead}", code="tokenizer")
+        return tokenizer, False
+    file = config.model.chat_template
+    if file is not None:
+        tokenizer.chat_template = _text_of(file)
     if not tokenizer.chat_template:
-        what = f"The tokenizer of {name!r} has no chat template. Save it with one, or take an instruction-tuned model."
-        raise Refusal(what, code="tokenizer")
-    if limit := rendering_fault(tokenizer):
-        raise Refusal(f"The chat template of {name!r} {limit}", code="tokenizer")
-    try:
-        _prompt(tokenizer)
-    except Exception as error:  # a template is a program of its own
-        what = f"The chat template of {name!r} cannot write a question: {in_words(error)}"
-        raise Refusal(what, code="tokenizer") from error
+        what = f"The tokenizer of {name!r} has no chat template."
+        instead = "Name a Jinja file by model.chat_template, or write raw: rows as they are."
+        raise Refusal(f"{what} {instead}", code="tokenizer")
+    if what := _template_fault(tokenizer):
+        place = config.model.template_place
+        what = f"the chat template of {file or name!r} {what}"
+        raise Refusal(problems=[Problem(place, what, code="tokenizer")])
     wanted = config.model.assistant_prefix
     if wanted and not _prompt(tokenizer).endswith(wanted):
         prefix = wanted.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
         tokenizer.chat_template += "{% if add_generation_prompt %}{{ '" + prefix + "' }}{% endif %}"
     return tokenizer, _prompt(tokenizer).rstrip().endswith("<think>")
+
+
+def _text_of(file: str) -> str:
+    """The text of ``model.chat_template``."""
+    text, fault = "", file_fault(Path(file), _MOST_BYTES)
+    try:
+        text = "" if fault else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        fault = f"cannot be read: {in_words(error)}"
+    if fault or not text.strip():
+        place, what = ("model", "chat_template"), f"is {file!r}, which {fault or 'is empty'}."
+        instead = "Name a Jinja file, or write raw: rows as they are."
+        raise Refusal(problems=[Problem(place, what, instead, code="tokenizer")])
+    return text
+
+
+def _template_fault(tokenizer: Any) -> str:
+    """Why no prompt can be written by the tokenizer's template; empty if one can."""
+    if limit := rendering_fault(tokenizer):
+        return limit
+    try:
+        _prompt(tokenizer)
+    except Exception as error:  # noqa: BLE001 a template is a program of its own
+        return f"cannot write a question: {in_words(error)}"
+    return ""
 
 
 def _prompt(tokenizer: Any) -> str:

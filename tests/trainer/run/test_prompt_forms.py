@@ -21,8 +21,8 @@ CONVERTED: dict[str, tuple[Any, list[dict[str, str]]]] = {
     ),
     "one message": ({"role": "user", "content": "What is 2 + 2?"}, [USER]),
     "text that begins with a bracket": (
-        "[3, 4] What is the sum?",
-        [{"role": "user", "content": "[3, 4] What is the sum?"}],
+        " [3, 4] What is the sum?\n",
+        [{"role": "user", "content": " [3, 4] What is the sum?\n"}],
     ),
     "two text parts": (
         [{"role": "user", "content": [{"type": "text", "text": "What is "}, {"type": "text", "text": "2 + 2?"}]}],
@@ -53,6 +53,8 @@ REFUSED: dict[str, Any] = {
 def test_a_form_is_converted(name: str) -> None:
     prompt, expected = CONVERTED[name]
     assert conversations([prompt], None, "rows.jsonl", "question") == [expected]
+    if len(expected) == 1:
+        assert conversations([prompt], None, "rows.jsonl", "question", raw=True) == [expected[0]["content"]]
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -26,7 +26,7 @@ from tests.trainer.run.test_checkpoints import flip_one_bit, saved
 
 RUN = """
 output_dir: run
-model: {name_or_path: model}
+model: {name_or_path: model, chat_template: mine.jinja}
 data: {train: {generator: 'own_parts.rows:made'}}
 rewards: [{verifier: 'own_parts.judge:judge'}, {verifier: exact_match, name: other}]
 algorithm: {token_weight: {name: 'own_weight:weigh'}}
@@ -40,6 +40,7 @@ CODE = {
     "own_parts/unused.py": "NOTHING = 0\n",
     "own_helper/__init__.py": "",
     "own_helper/deep.py": "import evenkeel.trainer\nDEPTH = 1\n",
+    "mine.jinja": "{{ messages }}",
     "own_weight.py": "def weigh(mask): return mask\n",
 }
 
@@ -84,6 +85,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "what the verifier imports beside it": (edited("own_parts/scale.py"), "own_parts.scale"),
     "one bit of a weight": (lambda folder: flip_one_bit(folder / "model/model.safetensors"), "model.safetensors"),
     "the chat template": (edited("model/chat_template.jinja", lambda text: text + " "), "chat_template.jinja"),
+    "the file of another template": (edited("mine.jinja"), "model.chat_template"),
     "what is imported two steps away, of another package": (edited("own_helper/deep.py"), "own_helper.deep"),
     "what is imported inside a function": (edited("own_parts/late.py"), "own_parts.late"),
 }

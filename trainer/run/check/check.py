@@ -109,6 +109,7 @@ def _build(context: CheckContext, known: dict[str, Any]) -> None:
             setattr(experiment, name, {})
     sections = config.model_dump_json(include={"data", "rewards", "environment", "tools"})
     sections += str(config.algorithm.prompt_sampler)  # which may keep a column of the rows
+    sections += f"{config.model.raw_prompts}"
     if sections in known:
         experiment.verifiers, experiment.environments, experiment.rows = known[sections]
     with context.collecting("data"):

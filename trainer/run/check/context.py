@@ -13,6 +13,7 @@ from evenkeel.trainer.run.check.model import model_settings, skeleton_of
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.run.config.yaml_document import Node
+from evenkeel.trainer.run.data.conversations import as_messages
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.library_errors import UNEXPLAINED, at_its_line, in_words, place_of
 
@@ -111,13 +112,18 @@ class CheckContext:
     def longest_prompts(self) -> dict[str, int]:
         """Tokens of the longest prompt of each set."""
         longest, options, tokenizer = {}, self.argument("chat_template_kwargs") or {}, self.tokenizer
+        is_raw = self.config.model.raw_prompts
         for part, prompts in self.longest.items():
             try:
-                written = tokenizer.apply_chat_template(prompts, add_generation_prompt=True, tokenize=False, **options)
+                written = prompts
+                if not is_raw:
+                    written = tokenizer.apply_chat_template(
+                        prompts, add_generation_prompt=True, tokenize=False, **options
+                    )
             except Exception as fault:  # a template is a program of its own
                 what = f"the model's chat template cannot write its prompts: {in_words(fault)}"
                 raise Refusal(problems=[Problem(("data", *part.split(".")), what, code="tokenizer")]) from fault
-            longest[part] = max(map(len, tokenizer(written, add_special_tokens=False)["input_ids"]))
+            longest[part] = max(map(len, tokenizer(written, add_special_tokens=is_raw)["input_ids"]))
         return longest
 
     def argument(self, name: str) -> Any:
@@ -132,4 +138,4 @@ def first_of(items: Sequence[object], most: int = 5) -> str:
 
 
 def _characters(prompt: Any) -> int:
-    return sum(len(message["content"]) for message in prompt)
+    return sum(len(message["content"]) for message in as_messages(prompt))

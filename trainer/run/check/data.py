@@ -6,13 +6,14 @@ from typing import Any
 
 from evenkeel.errors import Problem
 from evenkeel.trainer.run.check.context import CheckContext, first_of
+from evenkeel.trainer.run.data.conversations import as_messages
 
 
 def data_problems(context: CheckContext) -> Iterator[Problem]:
     """Repeated prompts, overlap of training and held-out rows, prompts that end with an answer."""
     trained: set[str] = set()
     for part, rows in context.rows.items():
-        place, prompts = ("data", *part.split(".")), rows["prompt"][:]
+        place, prompts = ("data", *part.split(".")), [*map(as_messages, rows["prompt"][:])]
         asked = [_question(prompt) for prompt in prompts]
         if context.config.environment is not None:  # its reset may build the question from the reference
             asked = [f"{question}\0{reference!r}" for question, reference in zip(asked, rows["reference"], strict=True)]

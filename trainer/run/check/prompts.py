@@ -6,47 +6,76 @@ from typing import Any
 from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.check.context import CheckContext
+from evenkeel.trainer.run.data.conversations import TEMPLATE_MARKS
 
 _ANSWER = "7"
 _WRITTEN = ("system", "developer", "user")
 """Roles whose messages a template must write unchanged; it may leave the thought out of an assistant's."""
 _LOOKED_AT = 200
 """Rows of each set whose messages are looked for in the rendered prompt."""
-_MODEL = ("model", "name_or_path")
 
 
 def check_bounded(context: CheckContext) -> None:
-    """Try the template on all rows that a check renders; after a failure no other check renders it.
+    """Try the template on all rows that a check renders, unless they are raw; after a failure no other renders it.
 
     Raises:
         Refusal: it exceeded the limits of time or memory.
     """
+    if context.config.model.raw_prompts:
+        return
     conversations: list[Any] = []
     for part, rows in context.rows.items():
         conversations += rows["prompt"][:_LOOKED_AT] + context.longest[part]
     fault = rendering_fault(context.tokenizer, conversations, context.argument("chat_template_kwargs"))
     if fault:
-        refusal = Refusal(problems=[Problem(_MODEL, f"its chat template {fault}", code="tokenizer")])
+        place = context.config.model.template_place
+        refusal = Refusal(problems=[Problem(place, f"its chat template {fault}", code="tokenizer")])
         context.faults["tokenizer"] = refusal
         raise refusal
 
 
 def template_problems(context: CheckContext) -> Iterator[Problem]:
     """Prompts without the start of the assistant's turn; turns that do not end with EOS; messages left out."""
-    tokenizer, prefix = context.tokenizer, context.config.model.assistant_prefix or ""
+    if context.config.model.raw_prompts:
+        yield from _raw_problems(context)
+        return
+    tokenizer, model = context.tokenizer, context.config.model
+    place, prefix = model.template_place, model.assistant_prefix or ""
     if (cue := missing_cue(tokenizer, prefix)) is not None:
         what = f"has a chat template without a generation prompt: the policy would have to begin with {cue!r}."
-        yield Problem(_MODEL, what, f"Write `model.assistant_prefix: {cue!r}`.", code="no-generation-prompt")
+        yield Problem(place, what, f"Write `model.assistant_prefix: {cue!r}`.", code="no-generation-prompt")
     if (ending := _turn_ending(tokenizer)) is not None and (tokenizer.eos_token or ending) not in ending:
         what = f"has a chat template that ends turns with {ending!r}, and completions end with {tokenizer.eos_token!r}."
         instead = "Save the tokenizer with the former as eos_token."
-        yield Problem(_MODEL, what, instead, code="turn-ends-without-eos", severity="warning")
+        yield Problem(place, what, instead, code="turn-ends-without-eos", severity="warning")
     for part, rows in context.rows.items():
         for row, prompt in enumerate(rows["prompt"][:_LOOKED_AT]):
             if (role := left_out(tokenizer, prompt)) is not None:
                 what = f"row {row}: the model's chat template leaves out the message of role {role!r}."
                 yield Problem(("data", *part.split(".")), what, code="template-drops-message")
                 break
+
+
+def _raw_problems(context: CheckContext) -> Iterator[Problem]:
+    """A special token that rows and tokenizer both begin with; chat markup of another model; and how prompts end."""
+    tokenizer = context.tokenizer
+    one = tokenizer("1", return_special_tokens_mask=True)
+    begins = ""
+    if one["special_tokens_mask"][:1] == [1]:
+        begins = tokenizer.decode(one["input_ids"][:1])
+    known = tokenizer.get_vocab()
+    unknown = [mark for mark in TEMPLATE_MARKS if mark not in known]
+    for part, rows in context.rows.items():
+        place, prompts = ("data", *part.split(".")), rows["prompt"][:_LOOKED_AT]
+        what = f"prompts are fed as they are; the first ends in {prompts[0][-30:]!r}."
+        yield Problem(place, what, code="raw-prompts", severity="note")
+        if begins and any(prompt.startswith(begins) for prompt in prompts):
+            what = f"has prompts that begin with {begins!r}, which the tokenizer writes too."
+            yield Problem(place, what, "Take it out of the rows.", code="begins-twice")
+        for mark in unknown:
+            if any(mark in prompt for prompt in prompts):
+                what = f"has prompts with {mark}, which is no token of this model."
+                yield Problem(place, what, code="markup-of-another-model", severity="warning")
 
 
 def _written(tokenizer: Any, messages: Sequence[Any], **options: Any) -> str | None:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config.layers import layered
-from evenkeel.trainer.run.config.schema import RunConfig
+from evenkeel.trainer.run.config.schema import RAW, RunConfig
 from evenkeel.trainer.run.config.section import expanded
 from evenkeel.trainer.run.config.shipped import CONFIGS
 from evenkeel.trainer.run.config.wording import problems_of
@@ -19,10 +19,10 @@ from evenkeel.trainer.run.config.yaml_document import Node
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_only: bool = False) -> RunConfig:
     """The run that a YAML file describes, after the base it extends and the overrides ``dotted.key=value``.
 
-    In every path ``~`` and environment variables are expanded. A path to read (model, rows, DeepSpeed's and FSDP's
-    files) is looked for next to the file that writes it, then in the current directory, then among the shipped files
-    (``configs/…``), and becomes absolute where it is found; in an override the current directory comes first. Any other
-    stays as it is, and is read as a hub id. ``output_dir`` is relative to the current directory. With
+    In every path ``~`` and environment variables are expanded. A path to read (model, template, rows, DeepSpeed's and
+    FSDP's files) is looked for next to the file that writes it, then in the current directory, then among the shipped
+    files (``configs/…``), and becomes absolute where it is found; in an override the current directory comes first. Any
+    other stays as it is, and is read as a hub id. ``output_dir`` is relative to the current directory. With
     ``evaluation_only`` the file needs held-out rows, and no rows to train on.
 
     Raises:
@@ -55,9 +55,11 @@ def local_path(name: str, *folders: Path) -> Path | None:
 
 
 def _paths(data: dict[str, Any]) -> list[tuple[str, ...]]:
-    """The settings that may name a file to read: the model, a checkpoint, sources of data, DeepSpeed's and FSDP's."""
+    """The settings that may name a file to read: the model, its chat template, a checkpoint, rows, DeepSpeed's …"""
     paths: list[tuple[str, ...]] = [("model", "name_or_path"), ("branch_of",)]
     paths += [("trl", "deepspeed"), ("trl", "fsdp_config")]
+    if isinstance(data.get("model"), dict) and data["model"].get("chat_template") != RAW:
+        paths.append(("model", "chat_template"))
     for part in ("train", "test"):
         paths.append(("data", part, "path"))
         sources = data["data"].get(part) if isinstance(data.get("data"), dict) else None

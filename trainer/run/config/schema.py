@@ -35,6 +35,8 @@ DEFAULT_SEED = 42  # TRL's
 BATCH_WORDS = ("prompts_per_rollout", "sequences_per_update")
 _REVISION = "evenkeel.trainer.algorithms.revisions:RevisionOptions"  # imports torch
 _TEACHER = "evenkeel.trainer.algorithms.teachers:TeacherOptions"
+RAW = "raw"
+"""``model.chat_template``: prompts are fed as they are."""
 
 
 class ModelSection(Section):
@@ -50,6 +52,8 @@ class ModelSection(Section):
     """As transformers names it: ``sdpa``, ``eager``, ``flash_attention_2``; ``null`` = its choice."""
     trust_remote_code: bool = False
     """Run code that comes with the model."""
+    chat_template: LocalPath | None = None
+    """``raw``: a row's prompt is fed as it is. A Jinja file takes the place of the model's own template (``null``)."""
     assistant_prefix: str | None = None
     """Ends every prompt, such as ``<think>``; appended to the chat template's generation prompt."""
     lora: Annotated[dict[str, Any], CheckedBy(lora_arguments)] | None = None
@@ -58,6 +62,16 @@ class ModelSection(Section):
     """QLoRA: the base in 4 bits under the adapter; needs ``lora``. ``transformers.BitsAndBytesConfig``, with its own
     names and QLoRA's defaults: ``{load_in_4bit: true}``.
     """
+
+    @property
+    def raw_prompts(self) -> bool:
+        """Whether prompts are texts that no template renders."""
+        return self.chat_template == RAW
+
+    @property
+    def template_place(self) -> tuple[str, ...]:
+        """The setting that the chat template comes from."""
+        return ("model", "name_or_path" if self.chat_template is None else "chat_template")
 
     @model_validator(mode="after")
     def _trainable(self) -> Self:
@@ -264,6 +278,7 @@ class RunConfig(Section):
         )
         raise_all(self._unmatched_tasks())
         raise_all(self._unread_columns())
+        raise_all(self._beside_raw_prompts())
         names = [name for decoding in self.evaluation.decodings for name in decoding.metrics]
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
         known = known if self.evaluation.every_steps is not None else []
@@ -293,6 +308,23 @@ class RunConfig(Section):
                 what = "names columns, and these rows have no environment."
                 where = (*place, "columns", "environment")
                 yield problem("columns-of-no-environment", what, "Write `environment: …` of the run.", where)
+
+    def _beside_raw_prompts(self) -> Iterator[InitErrorDetails]:
+        """What only a chat template could write."""
+        if not self.model.raw_prompts:
+            return
+        given = (
+            ("model.assistant_prefix", self.model.assistant_prefix),
+            ("data.system_prompt", self.data.system_prompt),
+            ("environment", self.environment),
+            ("tools", self.tools),
+            ("trl.chat_template_kwargs", self.trl.get("chat_template_kwargs")),
+        )
+        for key, value in given:
+            if value:
+                what = f"needs a template, and model.chat_template: {RAW} has none."
+                instead = "Write text into columns.prompt; for turns name a Jinja file."
+                yield problem("beside-raw-prompts", what, instead, tuple(key.split(".")))
 
     @property
     def run_seed(self) -> int:

@@ -10,18 +10,27 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 """Who may speak in a prompt, as chat templates know them."""
 _SHAREGPT = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", **{role: role for role in ROLES}}
 _KEY = re.compile(r"""['"](\w+)['"]\s*:""")
-_TEMPLATE_MARKS = ("<|im_start|>", "<|start_header_id|>", "<|begin_of_text|>")
+TEMPLATE_MARKS = ("<|im_start|>", "<|start_header_id|>", "<|begin_of_text|>")
+"""Texts of a rendered prompt."""
+_MARKED = (
+    "already carry a chat template. Write model.chat_template: raw to feed them unchanged, "
+    "or name a column of bare questions."
+)
+_SEVERAL = "hold several messages, and model.chat_template: raw feeds one text. Render them."
 
 
-def conversations(prompts: list[Any], system_prompt: str | None, label: str, column: str) -> list[list[dict[str, Any]]]:
+def conversations(
+    prompts: list[Any], system_prompt: str | None, label: str, column: str, *, raw: bool = False
+) -> list[Any]:
     """A text becomes one user message, as other forms become messages; ``system_prompt`` is put first.
 
     Args:
         column: name of the prompt column, for messages.
+        raw: return texts instead: that of a prompt's only message, unchanged.
 
     Raises:
         Refusal: prompts of a form that is not a conversation, that already carry a chat template, or have a system
-            message of their own.
+            message of their own; raw ones of several messages.
     """
     made, where = [as_messages(prompt) for prompt in prompts], f"{label}, column {column}"
     refused: dict[str, list[int]] = {}
@@ -34,8 +43,11 @@ def conversations(prompts: list[Any], system_prompt: str | None, label: str, col
             f"{where}: {faults}. A prompt is a text, or messages [{{role: user, content: …}}] with the roles "
             f"{', '.join(ROLES)}. Name its column, or a field of it ({column}.field), under `columns: {{prompt: …}}`."
         )
-    marked = [any(mark in each["content"] for mark in _TEMPLATE_MARKS for each in messages) for messages in made]
-    _refuse_rows(marked, where, "already carry a chat template. Name a column of bare questions.")
+    if raw:
+        _refuse_rows([len(messages) > 1 for messages in made], where, _SEVERAL)
+        return [messages[0]["content"] for messages in made]
+    marked = [any(mark in each["content"] for mark in TEMPLATE_MARKS for each in messages) for messages in made]
+    _refuse_rows(marked, where, _MARKED)
     if system_prompt is None:
         return made
     own = [messages[0]["role"] == "system" for messages in made]

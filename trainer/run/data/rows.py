@@ -1,7 +1,8 @@
 """Rows to train on: sources of the configuration → a dataset with the columns ``prompt``, ``reference`` and ``task``.
 
-``prompt`` is a conversation, a list of ``{role, content}``. ``reference`` is what the verifier is given, exactly as the
-source holds it: rows with different keys or types stay different, which an Arrow table alone would not allow.
+``prompt`` is a conversation, a list of ``{role, content}``, or a raw text. ``reference`` is what the verifier is given,
+exactly as the source holds it: rows with different keys or types stay different, which an Arrow table alone would not
+allow.
 """
 
 import json
@@ -26,6 +27,7 @@ def load_rows(
     generators: Mapping[str, Generator],
     system_prompt: str | None,
     base_dir: Path,
+    raw: bool = False,
     all_columns: bool = False,
     column: str | None = None,
 ) -> "Dataset":
@@ -41,6 +43,7 @@ def load_rows(
     Args:
         generators: name → function of the options in ``source.generator`` that returns rows.
         base_dir: where a relative path is looked for before the current directory.
+        raw: prompts are the texts of their only messages, unchanged (`conversations`).
         all_columns: keep the others too, under their own names, as TRL does.
         column: one to keep, where not all are.
 
@@ -55,7 +58,7 @@ def load_rows(
     for source in sources:
         table, label, columns = table_of(source, generators, base_dir), label_of(source), source.columns or Columns()
         asked = prompts_of(table, columns.prompt, label)
-        prompts = conversations(asked, system_prompt, label, columns.prompt)
+        prompts = conversations(asked, system_prompt, label, columns.prompt, raw=raw)
         rows = {"prompt": prompts, "reference": references_of(table, columns.reference, label)}
         if rows["reference"] == asked:
             raise Refusal(

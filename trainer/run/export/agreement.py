@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from evenkeel.trainer.run.config import RunConfig
+
 QUESTIONS = ("What is 2 + 3?", "Write a word that rhymes with tree.", "(7 - 4) * 5 =", "Why is the sky blue?")
 TOKENS = 64
 """The longest answer that is compared."""
@@ -12,7 +14,7 @@ Answer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """A greedy completion: the prompt's tokens, its own, and their log-probabilities."""
 
 
-def greedy_answers(policy: Any, tokenizer: Any, system_prompt: str | None, generation: Any) -> list[Answer]:
+def greedy_answers(policy: Any, tokenizer: Any, config: RunConfig, generation: Any) -> list[Answer]:
     """The most probable answers to `QUESTIONS`, asked as in the run; one at a time, without padding."""
     from transformers import GenerationConfig
 
@@ -22,15 +24,16 @@ def greedy_answers(policy: Any, tokenizer: Any, system_prompt: str | None, gener
         eos_token_id=generation.eos_token_id,
         pad_token_id=generation.pad_token_id,
     )
-    before = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
+    asked = config.data.system_prompt
+    before = [] if asked is None else [{"role": "system", "content": asked}]
     answers = []
     for question in QUESTIONS:
-        prompt = tokenizer.apply_chat_template(
-            [*before, {"role": "user", "content": question}],
-            add_generation_prompt=True,
-            return_dict=True,
-            return_tensors="pt",
-        )["input_ids"].to(policy.device)
+        text = question
+        if not config.model.raw_prompts:
+            messages = [*before, {"role": "user", "content": question}]
+            text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        batch = tokenizer(text, add_special_tokens=config.model.raw_prompts, return_tensors="pt")
+        prompt = batch["input_ids"].to(policy.device)
         with torch.inference_mode():
             whole = policy.generate(input_ids=prompt, attention_mask=torch.ones_like(prompt), generation_config=greedy)
         tokens = whole[0, prompt.shape[1] :]

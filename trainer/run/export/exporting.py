@@ -53,7 +53,7 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     generation = generation_config(source, policy, tokenizer)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     policy = policy.to(device)
-    answers = greedy_answers(policy, tokenizer, source.config.data.system_prompt, generation)
+    answers = greedy_answers(policy, tokenizer, source.config, generation)
 
     draft = to.with_name(f"{to.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)

@@ -44,8 +44,8 @@ def starting_point(config: RunConfig, fingerprints: Mapping[str, str]) -> dict[s
 
     Its parts must have been built, so that their modules are imported.
     """
-    model = model_files(config.model.name_or_path, config.model.revision)
-    return {"data_fingerprints": dict(fingerprints), "model_files": model, "own_code": own_code()}
+    files = policy_files(config)
+    return {"data_fingerprints": dict(fingerprints), "model_files": files, "own_code": own_code()}
 
 
 def write_manifest(run: Path, config: RunConfig, world_size: int, start: Mapping[str, Any]) -> None:
@@ -147,6 +147,15 @@ def content_hash(file: Path) -> str:
                 content.seek(block * (size - (1 << 20)) // 63)
                 digest.update(content.read(1 << 20))
     return digest.hexdigest()
+
+
+def policy_files(config: RunConfig) -> dict[str, str]:
+    """`model_files` of the policy, and the file of ``model.chat_template``."""
+    model = config.model
+    files = model_files(model.name_or_path, model.revision)
+    if model.chat_template is not None and not model.raw_prompts:
+        files["model.chat_template"] = content_hash(Path(model.chat_template))
+    return files
 
 
 def model_files(name_or_path: str, revision: str | None) -> dict[str, str]:

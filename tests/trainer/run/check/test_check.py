@@ -173,23 +173,23 @@ LOOPS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% en
 
 
 @pytest.mark.parametrize(
-    ("bomb", "limit"),
+    ("bomb", "limit", "given"),
     [
-        (LOOPS, "cpu limit"),
-        ("{% set a = 'a' * 10**9 %}{{ (a ~ a ~ a)|length }}", "memory limit"),
-        ("{% if '2' in messages[0].content %}" + LOOPS + "{% endif %}", "cpu limit"),
+        (LOOPS, "cpu limit", "model.name_or_path={}"),
+        ("{% set a = 'a' * 10**9 %}{{ (a ~ a ~ a)|length }}", "memory limit", "model.chat_template={}/{}"),
+        ("{% if '2' in messages[0].content %}" + LOOPS + "{% endif %}", "cpu limit", "model.name_or_path={}"),
     ],
     ids=["time", "memory", "only for the rows"],
 )
 def test_a_template_without_end_is_ended_in_a_process_of_its_own(
-    workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bomb: str, limit: str
+    workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bomb: str, limit: str, given: str
 ):
     pool = replace(chat_template_trial.POOL, cpu_seconds=1.0, memory_bytes=1 << 28)
     monkeypatch.setattr(chat_template_trial, "POOL", pool)
     shutil.copytree(workshop / "models" / "tiny", tmp_path / "model")
     template = tmp_path / "model" / "chat_template.jinja"
     template.write_text(bomb + template.read_text())
-    errors = run_of(workshop, f"model.name_or_path={tmp_path / 'model'}").errors
+    errors = run_of(workshop, given.format(template.parent, template.name)).errors
     assert [limit in str(each) for each in errors] == [True]
 
 

@@ -7,7 +7,7 @@ import pytest
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig, load_config
 
-PLACES = ("model.name_or_path", "data.train.path", "trl.deepspeed")
+PLACES = ("model.name_or_path", "data.train.path", "trl.deepspeed", "model.chat_template")
 
 
 @pytest.fixture

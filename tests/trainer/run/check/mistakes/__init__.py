@@ -46,6 +46,7 @@ def rows(name: str) -> str:
     return f"data.train.path=data/{name}"
 
 
+UNREAD = "models/unread_template/chat_template.jinja"
 FORM = "{verifier: {name: soft_overlong, max_tokens: 8, buffer_tokens: 2}}"
 
 MODELS = [
@@ -106,7 +107,23 @@ LAUNCH = [
     mistake("the best of one evaluation", "unknown-metric", "evaluation.keep_best=eval/test/avg@1", says="every_steps"),
 ]
 
-MISTAKES: list[Mistake] = [*MODELS, *ROWS, *REWARDS, *LAUNCH]
+RAW = "model.chat_template=raw"
+BESIDE = "beside-raw-prompts"
+PROMPTS = [
+    mistake("rendered rows", "refusal", rows("rendered.jsonl"), says="Write model.chat_template: raw"),
+    mistake("a raw conversation", "refusal", RAW, rows("system.jsonl"), says="several messages"),
+    mistake("a raw system prompt", BESIDE, RAW, "data.system_prompt=b", says="columns.prompt"),
+    mistake("a raw prefix", BESIDE, RAW, "model.assistant_prefix=b", says="columns.prompt"),
+    mistake("raw turns", BESIDE, RAW, "tools=[calculator]"),
+    mistake("options of no template", BESIDE, RAW, "trl.chat_template_kwargs={a: 1}"),
+    mistake("a raw teacher", "raw-prompts", RAW, "algorithm.advantage=sdpo", says="teacher_logps"),
+    mistake("a raw text that is begun twice", "begins-twice", RAW, model("begins"), rows("begun.jsonl"), says="<eos>"),
+    mistake("a raw text that is ended", "tokenizer", RAW, model("ends"), says="add_eos_token"),
+    mistake("no such template", "tokenizer", "model.chat_template=mine.jinja", says="mine.jinja"),
+    mistake("a template file that no parser reads", "tokenizer", f"model.chat_template={UNREAD}", says=UNREAD),
+]
+
+MISTAKES: list[Mistake] = [*MODELS, *ROWS, *REWARDS, *LAUNCH, *PROMPTS]
 if find_spec("vllm") is None:
     MISTAKES.append(mistake("no vLLM", "no-vllm", "trl.use_vllm=true", "trl.vllm_mode=colocate"))
 

@@ -63,6 +63,8 @@ def _data(folder: Path) -> None:
             {**row, "prompt": [{"role": "user", "content": row["prompt"]}, {"role": "assistant", "content": "3"}]}
             for row in ROWS
         ],
+        "rendered": _changed(0, prompt="<|im_start|>user a 1 assistant"),
+        "begun": _changed(3, prompt="<eos> b 1"),
         "long": [{**row, "prompt": f"{row['prompt']} " * 100} for row in ROWS],
     }
     for name, rows in tables.items():
@@ -97,6 +99,10 @@ def _models(folder: Path) -> None:
     words = json.loads((tiny / "tokenizer.json").read_text())
     words["model"]["vocab"]["user"] = 0.5
     (of["wrong_tokenizer"] / "tokenizer.json").write_text(json.dumps(words))
+    for name, order in (("begins", [SPECIAL, TEXT]), ("ends", [TEXT, SPECIAL])):
+        special = {"<eos>": {"id": "<eos>", "ids": [1], "tokens": ["<eos>"]}}
+        added = {"type": "TemplateProcessing", "single": order, "pair": order, "special_tokens": special}
+        _edit(of[name] / "tokenizer.json", post_processor=added)
     _edit(of["wider"] / "config.json", intermediate_size=80)
     weights = load_file(tiny / "model.safetensors")
     save_file({**weights, "v_head.weight": weights["model.norm.weight"].clone()}, of["value_head"] / WEIGHTS)
@@ -130,8 +136,9 @@ def _claim_weights(folder: Path) -> None:
 _BROKEN = ("no_template", "no_tokenizer", "encoder", "cut_off", "own_code", "no_eos", "other_eos")
 _BROKEN += ("more_words", "huge", "layer_more", "wider", "value_head")
 _BROKEN += ("padding_beyond", "unread_template", "refused_system", "wrong_tokenizer")
-_BROKEN += ("cut_weights", "no_turn", "no_cue_needed", "no_system")
+_BROKEN += ("begins", "ends", "cut_weights", "no_turn", "no_cue_needed", "no_system")
 WEIGHTS = "model.safetensors"
+SPECIAL, TEXT = {"SpecialToken": {"id": "<eos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
 NO_CUE = (
     "{% for m in messages %}{{ m['content'] + '<eos>' if m['role'] == 'assistant' else '[' + m['content'] + '] ' }}"
     "{% endfor %}"
