@@ -32,9 +32,9 @@ def at_wandb(run: Path) -> list[tuple[int, str, Any]]:
     return sorted(each for each in found if not re.search(left_out, each[1]))
 
 
-def assert_same_state(one: Path, two: Path) -> None:
+def assert_same_state(one: Path, two: Path, weights: str = "model.safetensors") -> None:
     """Weights, optimizer, learning rate and random states of two checkpoints are equal bit for bit."""
-    assert (one / "model.safetensors").read_bytes() == (two / "model.safetensors").read_bytes()
+    assert (one / weights).read_bytes() == (two / weights).read_bytes()
     states = sorted(path.name for path in one.glob("*.pt*") if path.name != "training_args.bin")
     assert {"optimizer.pt", "scheduler.pt"} <= {*states}
     assert any(name.startswith("rng_state") for name in states)

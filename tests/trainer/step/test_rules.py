@@ -121,25 +121,23 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], list[dict[str, Any]]]] 
 ]
 """What else the same rules refuse: code, arguments, strategies, and other arguments that pass."""
 
-GIVEN_UP: list[tuple[Option, tuple[dict[str, Any], dict[str, Any]]]] = [
-    ("generation", ({"args": VLLM}, {})),
-    ("generation", ({"loaded": Loaded(is_sharded=True)}, {})),
-    ("overlap_generation", ({"args": VLLM, "speed": STALE}, {"args": SERVER, "speed": STALE})),
-    ("overlap_generation", (IN_TURNS, {})),
-    ("skip_old_logps", ({"strategies": IBPO}, {})),
-    ("skip_old_logps", ({"args": VLLM, "strategies": {"advantage": "exchangeable"}}, {"args": VLLM})),
-    ("skip_old_logps", ({"strategies": {"advantage": "gtpo"}}, {})),
-    ("skip_old_logps", ({"loaded": Loaded(varies="it has dropout")}, {})),
-    ("microbatches", ({"strategies": {"token_weight": by_the_mean}}, {"strategies": {"token_weight": "adv_reweight"}})),
+GIVEN_UP: list[tuple[Option, dict[str, Any], dict[str, Any]]] = [
+    ("generation", {"args": VLLM}, {}),
+    ("generation", {"loaded": Loaded(is_sharded=True)}, {}),
+    ("overlap_generation", {"args": VLLM, "speed": STALE}, {"args": SERVER, "speed": STALE}),
+    ("overlap_generation", IN_TURNS, {}),
+    ("skip_old_logps", {"strategies": IBPO}, {}),
+    ("skip_old_logps", {"args": VLLM, "strategies": {"advantage": "exchangeable"}}, {"args": VLLM}),
+    ("skip_old_logps", {"strategies": {"advantage": "gtpo"}}, {}),
+    ("skip_old_logps", {"loaded": Loaded(varies="it has dropout")}, {}),
+    ("microbatches", {"strategies": {"token_weight": by_the_mean}}, {"strategies": {"token_weight": "adv_reweight"}}),
     (
         "shared_prompts",
-        (
-            {"speed": Speed(microbatches="planned"), "loaded": Loaded(unshareable="its layers slide")},
-            {"speed": Speed(microbatches="planned")},
-        ),
+        {"speed": Speed(microbatches="planned"), "loaded": Loaded(unshareable="its layers slide")},
+        {"speed": Speed(microbatches="planned")},
     ),
-    ("microbatches", ({"loaded": Loaded(rope_type="dynamic")}, {"loaded": Loaded(rope_type="default")})),
-    ("generation", ({"args": {"generation_kwargs": {"num_beams": 2}}}, {})),
+    ("microbatches", {"loaded": Loaded(rope_type="dynamic")}, {"loaded": Loaded(rope_type="default")}),
+    ("generation", {"args": {"generation_kwargs": {"num_beams": 2}}}, {}),
 ]
 
 
@@ -164,12 +162,11 @@ def test_a_rule_refuses_each_of_its_kinds_and_lets_its_neighbours_pass(
     assert [told(args) for args in allowed] == [set()] * len(allowed)
 
 
-@pytest.mark.parametrize(("option", "cases"), GIVEN_UP)
+@pytest.mark.parametrize(("option", "speaks", "silent"), GIVEN_UP)
 def test_an_option_is_given_up_with_a_reason(
-    option: Option, cases: tuple[dict[str, Any], dict[str, Any]], tmp_path: Path
+    option: Option, speaks: dict[str, Any], silent: dict[str, Any], tmp_path: Path
 ):
-    speaks, silent = cases
-    assert {each for each, _ in GIVEN_UP} == {*SWITCHES}
+    assert {each for each, *_ in GIVEN_UP} == {*SWITCHES}
     before = {*problems_of(settings(tmp_path, **silent), option)}
     assert len({*problems_of(settings(tmp_path, **speaks), option)} - before) == 1
 

@@ -1,4 +1,4 @@
-"""Coefficients by hand where no published code says what they are."""
+"""Coefficients, and ratios of trajectories, by hand where no published code says what they are."""
 
 import math
 
@@ -7,6 +7,7 @@ import torch
 from evenkeel.trainer.algorithms.coefficients.future_kl import fipo
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import grpo_fix, importance_ratio, symmetric_clip
 from evenkeel.trainer.algorithms.coefficients.tapered import topr
+from evenkeel.trainer.algorithms.sequence_weights import trajectory_ratios
 
 
 def test_a_ratio_is_capped_above_alone():
@@ -39,3 +40,17 @@ def test_fipo_discounts_over_more_tokens_than_a_block_holds():
     expected = torch.stack(future, 1).exp().clamp(0.8, 1.2) * log_ratio.exp()
     found = fipo(log_ratio, torch.ones(2, 300), torch.ones(2, 300, dtype=torch.long), high_only=False)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_product_and_geometric_mean_by_hand():
+    # ratios 2, 2, 2 (the third is padding) and 1/2, 4, 1: products 4 and 2, geometric means 2 and 2^(1/3)
+    log_ratio = torch.tensor([[2.0, 2.0, 2.0], [0.5, 4.0, 1.0]]).log()
+    mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
+    torch.testing.assert_close(trajectory_ratios(log_ratio, mask, "product"), torch.tensor([4.0, 2.0]))
+    torch.testing.assert_close(trajectory_ratios(log_ratio, mask, "geometric"), torch.tensor([2.0, 2 ** (1 / 3)]))
+
+
+def test_what_stands_on_padding_does_not_matter():
+    log_ratio = torch.tensor([[0.5, math.nan], [0.5, math.inf]])
+    mask = torch.tensor([[1, 0], [1, 0]])
+    torch.testing.assert_close(trajectory_ratios(log_ratio, mask), torch.full((2,), math.exp(0.5)))

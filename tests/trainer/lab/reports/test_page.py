@@ -1,12 +1,15 @@
-"""The page, and what may never be in it."""
+"""The page and its pictures, and what may never be in them."""
 
 import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from evenkeel.trainer.evaluation.shares import Estimate
 from evenkeel.trainer.lab.reports.contents import Report, report_on
+from evenkeel.trainer.lab.reports.figures import Curve, curves_figure, differences_figure, panel_figures
 from evenkeel.trainer.lab.reports.held_out import read_answers
 from evenkeel.trainer.lab.reports.page import html_page, markdown_page
 from tests.trainer.lab.reports.recorded_sweep import record_run, record_sweep
@@ -66,3 +69,17 @@ def test_a_run_is_told_as_to_a_colleague(tmp_path: Path):
     answered = read_answers(run / "evaluations/test/step-000020.parquet").counted
     firsts = [next(row for row in answered if row["correct"] is found) for found in (True, False, None)]
     assert [group.samples[0][2] for group in report.samples] == firsts
+
+
+@pytest.mark.parametrize("name", ["_under", r"a$\frac$", "a$b$c"])
+def test_any_name_stands_in_the_legend(name: str):
+    line = np.array([0.0, 1.0])
+    curves = {name: Curve(line, line, line, line), "other": Curve(line, line, line, line)}
+    styles = {name: number for number, name in enumerate(curves)}
+    values = {label: Estimate(0.5, 0.4, 0.6, 3, None, 0.0, 0.0) for label in curves}
+    for svg in (
+        curves_figure("c", curves, "x", "y", styles),
+        panel_figures("p", {"title": curves}, "x", styles)[-1],
+        differences_figure("b", values, "x", styles),
+    ):
+        assert f">{name}</text>" in svg

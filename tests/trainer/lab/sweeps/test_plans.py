@@ -11,8 +11,8 @@ from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.fairness import check_fair
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, plans_of
-from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
+from tests.trainer.lab.sweeps.test_checking import written
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
 HALF = {"algorithm.sequences_per_update": 64, "trl.per_device_train_batch_size": 64}
@@ -25,10 +25,7 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plans(folder: Path, variants: dict[str, dict[str, Any]], base: str = "", **changes: Any) -> dict[str, Plan]:
     """Of the quickstart (25 rollout batches of 128 sequences, one optimizer step each) with ``base`` laid over it."""
-    (folder / "base.yaml").write_text(f"extends: {ROOT / 'configs/quickstart.yaml'}\n{base}")
-    settings = {"config": "base.yaml", "baseline": "grpo", "seeds": [0], "variants": {"grpo": {}, **variants}}
-    (folder / "compare.yaml").write_text(write({**settings, **changes}))
-    sweep, tree = load_sweep(folder / "compare.yaml")
+    sweep, tree = load_sweep(written(folder, variants, base, **{"seeds": [0], **changes}))
     made = plans_of(sweep, cells_of(sweep), tree)
     check_fair(sweep, made, tree)
     return {plan.cell.name.removesuffix("-s0"): plan for plan in made}
