@@ -59,18 +59,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     drawn = arguments.figures
     experiment = Experiment.of_file(path, overrides)
-    args = experiment.args
     model = experiment.config.model
     code = model.trust_remote_code
-    names = arguments.strategies or (OF_THE_PAPER if drawn else "all")
-    strategies, absent = named_strategies(names)
-    most = arguments.batches or (8 if drawn else 16)
+    names, most = (OF_THE_PAPER, 8) if drawn else ("all", 16)
+    strategies, absent = named_strategies(arguments.strategies or names)
+    most = arguments.batches or most
     batches = recorded_batches(source, most) if is_run else sampled_batches(path, overrides, most)
     policy = AutoModelForCausalLM.from_pretrained(
         model.name_or_path, dtype=torch.float32, revision=model.revision, trust_remote_code=code
     )
-    recipe = recipe_of(experiment, arguments.learning_rate)
-    measured = batches, policy, recipe, strategies, args.loss_type, args.max_completion_length
+    rate = arguments.learning_rate
+    measured = batches, policy, recipe_of(experiment, rate), strategies
     folder = folder or (source if is_run else Path("runs") / "gradients" / experiment.config.name)
     folder.mkdir(parents=True, exist_ok=True)
     found: Bench | Figures

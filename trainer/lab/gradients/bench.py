@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.gradients.contributions import passes, true_gradient
+from evenkeel.trainer.lab.gradients.contributions import Recipe, passes, true_gradient
 from evenkeel.trainer.lab.gradients.jackknife import margins
 from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments, together
-from evenkeel.trainer.lab.gradients.replay import Recipe, Row, group_gradients, replayed
+from evenkeel.trainer.lab.gradients.replay import Row, group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
 from evenkeel.trainer.lab.gradients.strategies import BASELINE, Named, named_strategy, replayable
 
@@ -58,20 +58,12 @@ class Bench:
     absent: dict[str, str] = field(default_factory=dict)
 
 
-def bench(
-    batches: Iterable[Sequence[Row]],
-    model: Any,
-    recipe: Recipe,
-    strategies: Sequence[Named],
-    loss_type: str,
-    longest: int,
-) -> Bench:
+def bench(batches: Iterable[Sequence[Row]], model: Any, recipe: Recipe, strategies: Sequence[Named]) -> Bench:
     """Replay recorded batches through the strategies, with `BASELINE` as the first row.
 
     Args:
         batches: rows of each recorded batch, by their place in it.
         model: the policy; set to evaluation mode.
-        longest: ``max_completion_length``, which dr_grpo divides by.
 
     Raises:
         Refusal: nothing to replay, or fewer than two groups.
@@ -82,7 +74,7 @@ def bench(
     blocks: list[GradientSums] = []
     for rows in batches:
         batch = replayed(rows, recipe, model)
-        replay = partial(passes, batch=batch, loss_type=loss_type, longest=longest)
+        replay = partial(passes, batch=batch, recipe=recipe)
         if not blocks:
             asked, absent = replayable(asked, replay)
         made = [torch.stack(replay(named.parts)).sum(0) for named in asked]

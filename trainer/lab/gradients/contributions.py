@@ -19,6 +19,30 @@ COEFFICIENT_LOSS = "cispo"
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """The settings of a run, other than its strategies, that determine its gradients.
+
+    Attributes:
+        reward_weights: reward's label → weight.
+        longest: ``max_completion_length``, which dr_grpo divides by.
+        clip: lowest and highest ratio of a token; ``None`` where not each is clipped by itself.
+    """
+
+    group_size: int
+    temperature: float
+    reward_weights: dict[str, float]
+    max_steps: int
+    loss_type: str
+    longest: int
+    learning_rate: float = 0.0
+    clip: tuple[float, float] | None = None
+
+    def loss_of(self, strategies: Strategies) -> str:
+        """The loss that they are trained with."""
+        return COEFFICIENT_LOSS if strategies.coefficient else self.loss_type
+
+
+@dataclass(frozen=True)
 class ReplayedBatch:
     """A rollout batch as strategies see it; N rows, those of a group consecutive, T tokens, F reward functions.
 
@@ -48,15 +72,12 @@ class ReplayedBatch:
     sum_pi_squared: Tensor | None = None
 
 
-def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest: int) -> list[Tensor]:
+def passes(strategies: Strategies, batch: ReplayedBatch, recipe: Recipe) -> list[Tensor]:
     """(N, T) for each pass of the update schedule: ``k_i · A_{i,t} · w_{i,t} · c_{i,t}`` on the pass's tokens.
 
     ``k_i`` is `loss_scale`. At ρ = 1 every TRL loss has the gradient ``A ∇ log π`` and
     clips nothing. A coefficient is evaluated at log ρ = 0, in `COEFFICIENT_LOSS`. The passes add up to the joint
     update.
-
-    Args:
-        longest: ``max_completion_length``, which dr_grpo divides by.
 
     Raises:
         PartError: a strategy asks for a signal that was not recorded, or breaks its contract.
@@ -64,8 +85,7 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
     for part in strategies.all:
         for signal in [each for each in TAUGHT if each in part.signals]:
             raise PartError(f"{part.kind} {part.name!r} asks for {signal}, which rollouts do not record.")
-    loss_type = COEFFICIENT_LOSS if strategies.coefficient else loss_type
-    advantages = batch_advantages(strategies, batch, loss_type)
+    advantages = batch_advantages(strategies, batch, recipe)
     signals = token_signals(
         logps=batch.logps,
         old_logps=batch.logps,
@@ -82,7 +102,8 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
         max_steps=batch.max_steps,
     )
     factors = update.token_factors(strategies, signals, WHERE)
-    contributions = advantages * loss_scale(batch.mask, loss_type, longest)[:, None] * batch.mask
+    scale = loss_scale(batch.mask, recipe.loss_of(strategies), recipe.longest)
+    contributions = advantages * scale[:, None] * batch.mask
     contributions = factors.weighted(contributions)
     if factors.coefficients is not None:
         contributions = contributions * factors.coefficients
@@ -125,9 +146,9 @@ def true_gradient(batch: ReplayedBatch) -> Tensor:
     return advantages[:, None] * batch.mask / scored.sum().clamp(min=1)
 
 
-def batch_advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) -> Tensor:
+def batch_advantages(strategies: Strategies, batch: ReplayedBatch, recipe: Recipe) -> Tensor:
     """(N, T) advantages, as in the trainer."""
-    loss_type = COEFFICIENT_LOSS if strategies.coefficient else loss_type
+    loss_type = recipe.loss_of(strategies)
     estimator = strategies.advantage
     assert estimator is not None
     logged = (*estimator.columns, *(name for name in TURN_COLUMNS if name in estimator.signals))

@@ -15,7 +15,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.strategies import Strategies
-from evenkeel.trainer.lab.gradients.contributions import ReplayedBatch, batch_advantages, passes
+from evenkeel.trainer.lab.gradients.contributions import Recipe, ReplayedBatch, batch_advantages, passes
 from evenkeel.trainer.lab.gradients.jackknife import jackknife_margins
 from evenkeel.trainer.lab.gradients.moments import GradientSums
 from evenkeel.trainer.lab.gradients.outcomes import (
@@ -26,7 +26,7 @@ from evenkeel.trainer.lab.gradients.outcomes import (
     rose_share,
     token_sets,
 )
-from evenkeel.trainer.lab.gradients.replay import Recipe, Row, group_gradients, replayed
+from evenkeel.trainer.lab.gradients.replay import Row, group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
 from evenkeel.trainer.lab.gradients.strategies import BASELINE, Named, named_strategy, replayable
 
@@ -56,14 +56,7 @@ class Figures:
     absent: dict[str, str]
 
 
-def figures(
-    batches: Iterable[Sequence[Row]],
-    policy: Any,
-    recipe: Recipe,
-    strategies: Sequence[Named],
-    loss_type: str,
-    longest: int,
-) -> Figures:
+def figures(batches: Iterable[Sequence[Row]], policy: Any, recipe: Recipe, strategies: Sequence[Named]) -> Figures:
     """One step a pass by each strategy, from the policy's weights, on each of the recorded batches.
 
     The intervals are over prompts; those of a batch are left out together, because they share the step.
@@ -75,31 +68,30 @@ def figures(
     asked = [named_strategy(BASELINE), *(named for named in strategies if named.name != BASELINE)]
     measured: dict[tuple[str, str], list[Tensor]] = defaultdict(list)
     groups = 0
-    count = 0
     for rows in batches:
         batch = steps.replayed(rows, steps.start)
-        trained = partial(_passes, batch=batch, recipe=recipe, loss_type=loss_type, longest=longest)
-        if not count:
+        trained = partial(_passes, batch=batch, recipe=recipe)
+        if not groups:
             asked, absent = replayable(asked, trained)
         groups += len(batch.prompt_ids)
-        count += 1
         for named in asked:
-            advantages = batch_advantages(named.parts, batch, loss_type)
+            advantages = batch_advantages(named.parts, batch, recipe)
             found = steps.outcomes(rows, batch, trained(named.parts), advantages)
             for outcome, sums in found.items():
                 measured[outcome, named.name].append(sums)
-    if not count:
+    if not groups:
         raise Refusal("There is no rollout batch to replay.")
-    stacked = {key: torch.stack(measured[key]) for key in sorted(measured, key=lambda key: key[0])}
+    stacked = {key: torch.stack(sums) for key, sums in measured.items()}
     made = []
-    for (outcome, name), sums in stacked.items():
+    for outcome, name in sorted(stacked, key=lambda key: key[0]):
+        sums = stacked[outcome, name]
         figure, its_name = outcome.split()
         numbers = _estimated(sums, stacked[outcome, BASELINE])
         made.append(FigureRow(name, figure, its_name, *numbers))
-    return Figures(made, count, groups, recipe.learning_rate, absent)
+    return Figures(made, len(sums), groups, recipe.learning_rate, absent)
 
 
-def _passes(parts: Strategies, batch: ReplayedBatch, recipe: Recipe, loss_type: str, longest: int) -> list[Tensor]:
+def _passes(parts: Strategies, batch: ReplayedBatch, recipe: Recipe) -> list[Tensor]:
     """The contributions of each pass.
 
     Raises:
@@ -110,7 +102,7 @@ def _passes(parts: Strategies, batch: ReplayedBatch, recipe: Recipe, loss_type: 
             "A second pass is replayed where each token's ratio is clipped by itself: trl.loss_type grpo, bnpo, dapo "
             "or dr_grpo without a coefficient, trl.delta or trl.importance_sampling_level: sequence."
         )
-    return passes(parts, batch, loss_type, longest)
+    return passes(parts, batch, recipe)
 
 
 def _estimated(sums: Tensor, baseline: Tensor) -> list[list[float]]:
@@ -140,12 +132,9 @@ class Steps:
     def outcomes(
         self, rows: Sequence[Row], batch: ReplayedBatch, trained: Sequence[Tensor], advantages: Tensor
     ) -> dict[str, Tensor]:
-        """Figure and outcome → its sums (2, K) on one batch. A single quarter is trained in one step.
+        """Figure and outcome → its sums (2, K) on one batch, from the contributions of each pass.
 
-        1b shows how advantages are distributed: their mean size stands for it.
-
-        Args:
-            trained: the contributions of each pass.
+        A single quarter is trained in one step. 1b shows how advantages are distributed: their mean size stands for it.
         """
         old = batch.logps.exp()
         mask = batch.mask
@@ -173,11 +162,14 @@ class Steps:
     def _after(self, rows: Sequence[Row], batch: ReplayedBatch, trained: Sequence[Tensor]) -> Tensor:
         """Probabilities (N, T) after all passes; tokens clipped after one are not trained in the next."""
         low, high = self.recipe.clip or (0, math.inf)
-        weights, new = self.start, batch.logps.exp()
+        old = batch.logps.exp()
+        weights = self.start
+        new = old
         for contributions in trained:
-            ratios = new / batch.logps.exp()
+            ratios = new / old
             within = torch.where(contributions > 0, ratios <= high, ratios >= low)
-            gradients = self._gradients(weights, batch, (contributions * ratios * within)[None])
+            factors = contributions * ratios * within
+            gradients = self._gradients(weights, batch, factors[None])
             weights = weights + self.recipe.learning_rate * gradients[0]
             new = self.replayed(rows, weights).logps.exp()
         return new

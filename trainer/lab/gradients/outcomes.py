@@ -80,9 +80,10 @@ def across(
     """
 
     def values(name: str) -> Any:
-        wanted = [name, outcome]
-        rows = [row for each in found for row in each["rows"] if [row["strategy"], row["outcome"]] == wanted]
-        return np.array([row["values"] for row in rows], float).T
+        rows = [row for each in found for row in each["rows"]]
+        its = [row for row in rows if row["strategy"] == name]
+        wanted = [row["values"] for row in its if row["outcome"] == outcome]
+        return np.array(wanted, float).T
 
     measured = values(strategy) - (values(baseline) if baseline else 0)
     by_set = zip(SETS, measured, strict=True)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,29 +10,12 @@ from torch import Tensor
 from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.contract import TURN_COLUMNS
 from evenkeel.trainer.algorithms.turns import turn_column
-from evenkeel.trainer.lab.gradients.contributions import ReplayedBatch
+from evenkeel.trainer.lab.gradients.contributions import Recipe, ReplayedBatch
 from evenkeel.trainer.lab.gradients.moments import basis
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
 from evenkeel.trainer.lab.rollouts.tokens import completions_of
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The settings of a run, other than its strategies, that determine its gradients.
-
-    Attributes:
-        reward_weights: reward's label → weight.
-        clip: lowest and highest ratio of a token; ``None`` where not each is clipped by itself.
-    """
-
-    group_size: int
-    temperature: float
-    reward_weights: dict[str, float]
-    max_steps: int
-    learning_rate: float = 0.0
-    clip: tuple[float, float] | None = None
 
 
 def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:

@@ -6,7 +6,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evenkeel.trainer.lab.gradients.replay import Recipe, Row
+from evenkeel.trainer.lab.gradients.contributions import Recipe
+from evenkeel.trainer.lab.gradients.replay import Row
 from evenkeel.trainer.run.callbacks.records import Rollouts
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
@@ -21,14 +22,17 @@ def recipe_of(experiment: Experiment, learning_rate: float | None = None) -> Rec
     args = experiment.args
     weights = {reward.label: reward.weight for reward in experiment.config.rewards}
     high = args.epsilon if args.epsilon_high is None else args.epsilon_high
-    by_token = args.loss_type in CLIPPED and args.importance_sampling_level == "token" and args.delta is None
+    by_token = args.importance_sampling_level == "token"
+    is_clipped = by_token and args.loss_type in CLIPPED and args.delta is None
     return Recipe(
         args.num_generations,
         args.temperature,
         weights,
         max(args.max_steps, 1),
+        args.loss_type,
+        args.max_completion_length,
         learning_rate or args.learning_rate,
-        (1 - args.epsilon, 1 + high) if by_token else None,
+        (1 - args.epsilon, 1 + high) if is_clipped else None,
     )
 
 
@@ -53,7 +57,8 @@ def sampled_batches(config_path: Path, overrides: Sequence[str], batches: int) -
             "logging.rollouts": "all",
             "output_dir": directory,
         }
-        experiment = Experiment.of_file(config_path, [*overrides, *(f"{key}={value}" for key, value in fixed.items())])
+        fixed_too = [f"{key}={value}" for key, value in fixed.items()]
+        experiment = Experiment.of_file(config_path, [*overrides, *fixed_too])
         args = experiment.args
         args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0  # a run file must not say 0
         _ = experiment.rows  # loaded here, so that messages about them are still printed

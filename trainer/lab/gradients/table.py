@@ -26,8 +26,11 @@ def strategy_table(found: Bench) -> Table:
 
 def figures_table(found: Figures) -> Table:
     """Rows outcome by outcome; a strategy whose numbers all equal the baseline's has none there."""
-    shown = [row for row in found.rows if row.strategy == BASELINE or any(abs(each) > 0 for each in row.differences)]
-    rows = [[*_figure_cells(row)] for row in shown]
+    rows = []
+    for row in found.rows:
+        differs = any(abs(each) > 0 for each in row.differences)
+        if differs or row.strategy == BASELINE:
+            rows.append([*_figure_cells(row)])
     return table_of("Figures 1 and 3", ("figure", "outcome", "strategy", *SETS), rows)
 
 

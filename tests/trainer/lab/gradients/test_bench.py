@@ -1,6 +1,7 @@
 """Replayed gradients are those of training; strategies that are one another in disguise measure as such."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,13 @@ from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.lab.gradients.bench import bench
-from evenkeel.trainer.lab.gradients.contributions import passes
-from evenkeel.trainer.lab.gradients.replay import Recipe, group_gradients, replayed
+from evenkeel.trainer.lab.gradients.contributions import Recipe, passes
+from evenkeel.trainer.lab.gradients.replay import group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
 from evenkeel.trainer.lab.gradients.strategies import Named, named_strategies, named_strategy
 from tests.trainer.step.test_trainer import ready
 
-RECIPE = Recipe(4, 1.0, {"digits": 1.0}, 10)
+RECIPE = Recipe(4, 1.0, {"digits": 1.0}, 10, "dapo", 8)
 
 
 def rows_of(batch: int, seed: int, groups: int = 3) -> list[dict[str, Any]]:
@@ -54,7 +55,7 @@ def model(tiny_model: Path) -> Any:
 
 def run(model: Any, names: str | list[Named], loss: str = "dapo", batches: int = 2) -> dict[str, Any]:
     strategies = named_strategies(names)[0] if isinstance(names, str) else names
-    found = bench([rows_of(b, b) for b in range(batches)], model, RECIPE, strategies, loss, 8)
+    found = bench([rows_of(b, b) for b in range(batches)], model, replace(RECIPE, loss_type=loss), strategies)
     return {row.name: row for row in found.rows} | {"all": found}
 
 
@@ -70,7 +71,7 @@ def test_the_gradient_is_the_trainers(model: Any, tiny_model: Path, tmp_path: Pa
     rows = rows_of(0, 0, groups=2)
     batch = replayed(rows, RECIPE, model)
     parts = named_strategy(name).parts
-    (contributions,) = passes(parts, batch, loss, 8)
+    (contributions,) = passes(parts, batch, replace(RECIPE, loss_type=loss))
     keyword = "token_weight" if name == "adv_reweight" else "advantage"
     trainer = ready(tiny_model, tmp_path, loss_type=loss, **{keyword: name})
     advantages = parts.advantage({"rewards": batch.rewards, "group_size": 4})
@@ -108,8 +109,8 @@ def test_grpo_twice_is_one_gradient_and_no_reweighting_is_the_baseline(model: An
 def test_loptis_passes_add_up_to_the_joint_gradient(model: Any, name: str):
     joint = named_strategy(name.removesuffix("+lopti") if "+" in name else "grpo")
     batch = replayed(rows_of(0, 0), RECIPE, model)
-    first, second = passes(named_strategy(name).parts, batch, "dapo", 8)
-    (whole,) = passes(joint.parts, batch, "dapo", 8)
+    first, second = passes(named_strategy(name).parts, batch, RECIPE)
+    (whole,) = passes(joint.parts, batch, RECIPE)
     assert torch.equal((first != 0) & (second != 0), torch.zeros_like(first, dtype=torch.bool))
     sum_of_passes = flat(model, batch, first) + flat(model, batch, second)
     assert torch.allclose(sum_of_passes, flat(model, batch, whole), atol=1e-6)
@@ -133,9 +134,9 @@ def test_what_cannot_be_replayed_is_named(model: Any):
     with pytest.raises(Refusal, match="whole groups"):
         replayed(rows_of(0, 0)[:-1], RECIPE, model)
     with pytest.raises(Refusal, match="fewer than two groups"):
-        bench([], model, RECIPE, [asked], "dapo", 8)
+        bench([], model, RECIPE, [asked])
     with pytest.raises(PartError, match="vespo"):
-        passes(named_strategy("grpo").parts, replayed(rows_of(0, 0), RECIPE, model), "vespo", 8)
+        passes(named_strategy("grpo").parts, replayed(rows_of(0, 0), RECIPE, model), replace(RECIPE, loss_type="vespo"))
 
 
 def test_turns_are_replayed_as_they_were_paid(model: Any):
@@ -145,8 +146,8 @@ def test_turns_are_replayed_as_they_were_paid(model: Any):
         row["others"] = json.dumps({"turn_rewards": [row["group"] / 2, None], "state_keys": ["closed", "open"]})
     batch = replayed(rows, RECIPE, model)
     assert batch.columns["turn_rewards"].tolist() == [[row["group"] / 2, 0.0] for row in rows]
-    (contributions,) = passes(named_strategy("gigpo").parts, batch, "dapo", 8)
-    (of_grpo,) = passes(named_strategy("dr_grpo").parts, batch, "dapo", 8)
+    (contributions,) = passes(named_strategy("gigpo").parts, batch, RECIPE)
+    (of_grpo,) = passes(named_strategy("dr_grpo").parts, batch, RECIPE)
     torch.testing.assert_close(contributions[:, 2:], 2 * of_grpo[:, 2:])  # the last turn earns the outcome
     torch.testing.assert_close(contributions[:, 0], 1.95 * of_grpo[:, 0])  # γ = .95
     assert (contributions[:, 1] == 0).all()

@@ -10,9 +10,9 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM
 
 from evenkeel.errors import Refusal
+from evenkeel.trainer.lab.gradients.contributions import Recipe
 from evenkeel.trainer.lab.gradients.figures import Figures, figures
 from evenkeel.trainer.lab.gradients.outcomes import across, frozen_move, gradient_norm_share, ratio, rose_share
-from evenkeel.trainer.lab.gradients.replay import Recipe
 from evenkeel.trainer.lab.gradients.strategies import named_strategies
 from tests.trainer.lab.gradients.test_bench import rows_of
 
@@ -80,8 +80,8 @@ def batches(model: Any) -> list[list[dict[str, Any]]]:
 
 
 def run(model: Any, batches: Any, names: str, clip: tuple[float, float] | None = CLIP) -> Figures:
-    recipe = Recipe(4, COLD, {"digits": 1.0}, 10, RATE, clip)
-    return figures(batches, model, recipe, named_strategies(names)[0], "dapo", 8)
+    recipe = Recipe(4, COLD, {"digits": 1.0}, 10, "dapo", 8, RATE, clip)
+    return figures(batches, model, recipe, named_strategies(names)[0])
 
 
 def probabilities(model: Any, rows: Any) -> torch.Tensor:
