@@ -103,7 +103,6 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
     Args:
         train_rows: the fingerprint of the rows to train on; ``None`` while cells are planned: rows are not compared
             and the checkpoint's files not verified, which each cell does when it starts.
-        world_size: processes.
 
     Raises:
         Refusal: it cannot begin there; the message has a paragraph for each reason.

@@ -76,11 +76,7 @@ def check_stages(tuning: Sequence[Plan], confirmation: Sequence[Plan]) -> None:
 
 
 def choices(sweep: Sweep, directory: Path) -> dict[str, Choice]:
-    """Variant → its best point, from the finished runs under the tuning's directory.
-
-    Raises:
-        Refusal: a run is missing or was not scored: variants would be tuned on unequal budgets.
-    """
+    """Variant → its best point, from the runs under the tuning's directory; a `Refusal` where one is missing."""
     tune, runs = tuning_of(sweep), read_runs(directory)
     if runs.unfinished:
         names = ", ".join(runs.unfinished)

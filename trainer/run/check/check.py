@@ -139,11 +139,7 @@ def _lacking(config: RunConfig) -> dict[str, Any]:
 
 
 def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
-    """The checks of a run that is about to start: those of `checked` without a rehearsal.
-
-    Raises:
-        Refusal: there are errors; it holds them all.
-    """
+    """The checks of a run that is about to start: of `checked` without a rehearsal; a `Refusal` holds all errors."""
     context = CheckContext(experiment, tree)
     result = _checked(context, None)
     if result.errors:

@@ -70,8 +70,7 @@ class CheckContext:
     def collecting(self, *path: str, unexplained: Severity = "error") -> Iterator[None]:
         """Turn what is raised inside into problems, at ``path`` where they name no other place.
 
-        Args:
-            unexplained: severity of exceptions that are no `Refusal`: a check that fails itself is a warning.
+        ``unexplained`` is the severity of exceptions that are no `Refusal`: a check that fails itself is a warning.
         """
         try:
             yield

@@ -15,11 +15,7 @@ _MODEL = ("model", "name_or_path")
 
 
 def model_settings(config: RunConfig) -> Any:
-    """The configuration of ``model.name_or_path``, of a vision-language model the whole one.
-
-    Raises:
-        Refusal: it cannot be read, or is not a language model.
-    """
+    """The configuration of ``model.name_or_path``, of a vision-language model the whole one; else a `Refusal`."""
     from transformers import AutoConfig
     from transformers.models.auto import modeling_auto as known
 

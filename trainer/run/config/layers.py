@@ -41,11 +41,7 @@ def all_over(tree: Node, overrides: Sequence[str]) -> Node:
 
 
 def extended(tree: Node) -> Node:
-    """The tree over the one base that its ``extends`` names, by the rule at the top of this file.
-
-    Raises:
-        Refusal: there is no such file, it cannot be read, or it extends another.
-    """
+    """The tree over the one base that its ``extends`` names, by the rule at the top of this file; see `layered`."""
     extends = tree.child("extends")
     if extends is None:
         return tree
