@@ -92,10 +92,8 @@ def test_a_branch_of_two_passes_goes_on_with_the_same_prompts(parent: Path, tmp_
     changes = "algorithm.update_schedule=lopti", "trl.max_steps=8", "trl.save_steps=2", "trl.warmup_steps=4"
     branch = branched(parent, tmp_path / "branch", *changes)
     assert [line["step"] for line in metrics(branch) if "reward" in line] == [5, 7]
-    ours, theirs = (
-        [row for table in RecordedRollouts(run).batches() for row in table.to_pylist() if row["batch"] > 1]
-        for run in (branch, parent)
-    )
+    rows = ([row for table in RecordedRollouts(run).batches() for row in table.to_pylist()] for run in (branch, parent))
+    ours, theirs = ([row for row in each if row["batch"] > 1] for each in rows)
     assert len(ours) == 32
     assert [row["prompt"] for row in ours] == [row["prompt"] for row in theirs]
     written = [[row["completion_ids"] for row in rows if row["batch"] == 2] for rows in (ours, theirs)]

@@ -240,9 +240,8 @@ def test_a_prefilled_thought_ends_the_prompt_and_counts(run_file: Path, tmp_path
     from evenkeel.trainer.run.tokenizer import load_tokenizer
 
     tokenizer, prefilled = load_tokenizer(load_config(run_file, ['model.assistant_prefix="<think>\\n"']))
-    rendered = tokenizer.apply_chat_template(
-        [{"role": "user", "content": "a"}], add_generation_prompt=True, tokenize=False
-    )
+    asked = [{"role": "user", "content": "a"}]
+    rendered = tokenizer.apply_chat_template(asked, add_generation_prompt=True, tokenize=False)
     assert rendered == "user a assistant <think>\n"
     assert prefilled
     assert not load_tokenizer(load_config(run_file))[1]

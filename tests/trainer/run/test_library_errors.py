@@ -40,8 +40,7 @@ def test_a_mistake_of_ours_and_a_refusal_stay_what_they_are():
 def test_a_launcher_that_starts_nothing_says_why(
     arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    (tmp_path / "launcher.yaml").write_text(
-        "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nmixed_precisions: bf16\n"
-    )
-    assert launch.main([argument.format(tmp_path / "launcher.yaml") for argument in arguments]) == 2
+    file = tmp_path / "launcher.yaml"
+    file.write_text("compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nmixed_precisions: bf16\n")
+    assert launch.main([argument.format(file) for argument in arguments]) == 2
     assert said in capsys.readouterr().err
