@@ -1,6 +1,5 @@
 """Noise of verdicts: rates that are met, draws that depend on content alone, and truth that stays true."""
 
-from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from pydantic import ValidationError
 
 from evenkeel.rewards import build_verifier, reward_functions
 from evenkeel.rewards.noise import RewardNoise, noisily_right, uniform
+from tests.rewards.test_reward_function import Logs
 
 REFERENCE = {"numbers": [3, 4], "target": 7}
 RIGHT, WRONG = "<answer> 3 + 4 </answer>", "<answer> 3 * 4 </answer>"
@@ -61,12 +61,10 @@ def test_a_pattern_bounds_where_errors_are_and_a_draw_is_pinned():
 
 def scored(noise: RewardNoise | None, **more: Any) -> tuple[list[float | None], dict[str, Any], dict[str, list[float]]]:
     """Scores, columns and metrics of a right, a wrong and an unscored completion."""
-    columns: dict[str, Any] = {}
-    metrics: dict[str, list[float]] = defaultdict(list)
+    logs = Logs()
     (function,) = reward_functions({"count": build_verifier("countdown")}, noise={"count": noise})
     more |= {"prompts": [""] * 3, "reference": [REFERENCE, REFERENCE, {"numbers": "unusable"}]}
-    hooks: Any = {"log_extra": columns.__setitem__, "log_metric": lambda name, value: metrics[name].append(value)}
-    return function(completions=[RIGHT, WRONG, RIGHT], **more, **hooks), columns, metrics
+    return function(completions=[RIGHT, WRONG, RIGHT], **more, **logs.hooks), logs.columns, logs.metrics
 
 
 def test_training_is_told_what_the_noise_says_and_the_truth_is_logged_and_told_to_evaluations():

@@ -24,19 +24,17 @@ class Logs:
     def __init__(self) -> None:
         self.columns: dict[str, list[Any]] = {}
         self.metrics: dict[str, list[float]] = defaultdict(list)
-
-    def extra(self, column: str, values: list[Any]) -> None:
-        self.columns[column] = values
-
-    def metric(self, name: str, value: float) -> None:
-        self.metrics[name].append(value)
+        self.hooks: dict[str, Any] = {
+            "log_extra": self.columns.__setitem__,
+            "log_metric": lambda name, value: self.metrics[name].append(value),
+        }
 
 
 def test_chat_and_plain_completions_score_alike_and_the_evidence_is_logged():
     reward, logs = RewardFunction(build_verifier("countdown"), "count"), Logs()
     chat = [[{"role": "assistant", "content": text}] for text in (RIGHT, WRONG, RIGHT)]
     references = [REFERENCE, REFERENCE, {"numbers": "unusable"}]
-    scores = reward(**batch(*chat, reference=references, log_extra=logs.extra, log_metric=logs.metric))
+    scores = reward(**batch(*chat, reference=references, **logs.hooks))
     assert scores == reward(**batch(RIGHT, WRONG, RIGHT, reference=references)) == [1.0, 0.0, None]
     assert logs.columns["count/answer"] == ["3 + 4", "3 * 4", None]
     assert logs.columns["count/reason"][1] == "equals 12, not 7"
@@ -68,7 +66,7 @@ def test_rows_without_the_column_of_the_reference_are_refused_and_another_is_nam
 def test_a_verifier_that_fails_leaves_its_row_unscored_and_says_so():
     scores, logs = {"nan": math.nan, "fine": 1.0, "much": 1e38}, Logs()
     reward = RewardFunction(build_verifier(lambda completion, reference: scores[reference]), "failing")
-    calls = batch(*[""] * 4, reference=["raise", "nan", "fine", "much"], log_extra=logs.extra)
+    calls = batch(*[""] * 4, reference=["raise", "nan", "fine", "much"], **logs.hooks)
     assert reward(**calls) == [None, None, 1.0, None]
     reasons = logs.columns["failing/reason"]
     assert [said in reasons[row] for row, said in {0: "KeyError", 1: "nan", 3: "1e+38"}.items()] == [True] * 3
@@ -101,8 +99,7 @@ def test_a_function_of_a_task_judges_only_its_rows_and_the_first_one_says_what_i
     logs = Logs()
     reference = [{"a": 1.0, "b": 0.5}, *({"a": score, "b": 1.0} for score in (0.0, None, 1.0))]
     reference[3]["killed"] = True
-    hooks = {"log_extra": logs.extra, "log_metric": logs.metric}
-    calls = batch(*"wxyz", reference=reference, task=["sums", "words", "words", "sums"], **hooks)
+    calls = batch(*"wxyz", reference=reference, task=["sums", "words", "words", "sums"], **logs.hooks)
     scores = [[1.0, None, None, 1.0], [None, 0.0, None, None], [0.5, 1.0, None, 1.0]]
     assert [function(**calls) for function in functions] == scores
     assert logs.columns["correct"] == [True, False, None, True]
@@ -147,6 +144,6 @@ def test_a_turn_in_whatever_form_is_scored(messages: list[dict[str, Any]], score
 def test_what_a_model_writes_into_the_evidence_can_be_stored_and_shown():
     logs, nasty = Logs(), "a\ud800b\x1b[2J\x00\tc\n"
     quoting = build_verifier(lambda completion, reference: Verdict(0.0, completion, f"said {completion}"))
-    RewardFunction(quoting, "quoting")(**batch(nasty, reference=[0], log_extra=logs.extra))
+    RewardFunction(quoting, "quoting")(**batch(nasty, reference=[0], **logs.hooks))
     assert logs.columns["quoting/answer"] == ["a\\ud800b\\x1b[2J\\x00\tc\n"]
     assert logs.columns["quoting/reason"][0].encode("utf-8").startswith(b"said a")

@@ -20,6 +20,7 @@ from evenkeel.rewards.environments import (
 from evenkeel.rewards.registry import PartError
 from evenkeel.rewards.reward_function import reward_functions
 from tests.rewards.environments import parts
+from tests.rewards.test_reward_function import Logs, batch
 
 PARTS = "tests.rewards.environments.parts"
 ONE: dict[str, list[dict[str, Any]]] = {"data.train": [{}]}
@@ -97,23 +98,17 @@ def test_the_environments_reward_joins_the_verdicts_and_a_failure_leaves_the_row
     with pytest.raises(UnavailableError):
         environments[2].lose()
     functions = reward_functions({"own": build_verifier("environment"), "exact": build_verifier("exact_match")})
-    said: dict[str, Any] = {}
-    metrics: list[tuple[str, float]] = []
-    batch = {
-        "prompts": [[{"role": "user", "content": "p"}]] * 4,
-        "completions": [[{"role": "assistant", "content": "7"}]] * 4,
-        "reference": ["7", "7", "7", "8"],
-        "environments": environments,
-        "log_extra": said.__setitem__,
-        "log_metric": lambda name, value: metrics.append((name, value)),
-    }
-    own, exact = (function(**batch) for function in functions)
+    logs = Logs()
+    answers = [[{"role": "assistant", "content": "7"}]] * 4
+    calls = batch(*answers, reference=["7", "7", "7", "8"], environments=environments, **logs.hooks)
+    own, exact = (function(**calls) for function in functions)
     assert own == [0.5, 1.0, None, None]
     assert exact == [1.0, 1.0, None, None]  # where one cannot judge nothing is scored
-    assert said["correct"] == [False, True, None, None]
-    assert said["environment/failure"] == [None, None, "lose failed: ConnectionResetError: the server has gone", None]
-    assert [value for name, value in metrics if name == "environment/frac_failed"] == [0.0, 0.0, 1.0, 0.0]
-    assert [value for name, value in metrics if name == "environment/calls"] == [1.0, 2.0, 1.0, 0.0]
+    assert logs.columns["correct"] == [False, True, None, None]
+    failure = "lose failed: ConnectionResetError: the server has gone"
+    assert logs.columns["environment/failure"] == [None, None, failure, None]
+    assert logs.metrics["environment/frac_failed"] == [0.0, 0.0, 1.0, 0.0]
+    assert logs.metrics["environment/calls"] == [1.0, 2.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize("hangs", [False, True])

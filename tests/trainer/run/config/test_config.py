@@ -204,19 +204,12 @@ def test_lora_fields_are_checked_against_peft(tmp_path: Path) -> None:
     }
 
 
-FULL = """\
-seed: 3
-num_processes: 8
-algorithm:
-  advantage: {name: exchangeable, nothing: null}
-  prompts_per_rollout: 64
-  sequences_per_update: 256
-trl:
-  learning_rate: 1e-6
-  lr_scheduler_kwargs: {min_lr: 1e-7}
-logging: {report_to: [wandb, tensorboard]}
-"""
 OVERRIDES = (
+    "seed=3",
+    "num_processes=8",
+    "algorithm={advantage: {name: exchangeable, nothing: null}, prompts_per_rollout: 64, sequences_per_update: 256}",
+    "trl={learning_rate: 1e-6, lr_scheduler_kwargs: {min_lr: 1e-7}}",
+    "logging.report_to=[wandb, tensorboard]",
     'model={name_or_path: hub/m, assistant_prefix: "<think>\\n", lora: {r: 4}}',
     "data.test={generator: {name: kk, sizes: [3, 4]}, columns: {prompt: quiz, reference: {a: b.c}}}",
     "data.system_prompt='no'",
@@ -224,7 +217,7 @@ OVERRIDES = (
 
 
 def test_the_resolved_configuration_starts_the_same_run(tmp_path: Path) -> None:
-    config = load(tmp_path, FULL, *OVERRIDES)
+    config = load(tmp_path, "", *OVERRIDES)
     config.save_resolved(tmp_path / "resolved.yaml")
     assert load_config(tmp_path / "resolved.yaml") == config
 
