@@ -13,7 +13,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.contract import PROMPT_SAMPLER
 from evenkeel.trainer.algorithms.registry import strategy_table
 from evenkeel.trainer.algorithms.strategies import build_strategies
-from evenkeel.trainer.lab.claims.claim import load_claim, load_sweep_of
+from evenkeel.trainer.lab.claims.claim import load_claims, load_sweep_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.run.config import load_config
 from scripts.docket import CLAIMS, PAGE, page
@@ -55,10 +55,10 @@ def test_the_page_is_the_one_that_is_printed():
 @pytest.mark.parametrize("path", sorted(CLAIMS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_claim_is_about_variants_of_its_sweep(path: Path):
     """Of branches all that is wrong is that their parents are not there: they are runs, which do not ship."""
-    claim, tree = load_claim(path)
-    of_branches = claim.sweep.endswith("_branches.yaml")
+    claims, sweep = load_claims(path)
+    of_branches = sweep.name.endswith("_branches.yaml")
     with pytest.raises(Refusal) if of_branches else nullcontext() as caught:
-        load_sweep_of(claim, tree)
+        load_sweep_of(claims, sweep)
     if of_branches:
         assert {found.key for found in caught.value.problems} == {"from"}
 

@@ -176,7 +176,6 @@ class Altered(RLVRTrainer):
         return inputs
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
-        self.tool_mask = inputs["tool_mask"]
         return super()._compute_loss(model, self.altered(inputs))
 
 
