@@ -66,7 +66,7 @@ def check_one_prompt(config: RunConfig, strategies: Any) -> None:
     asked = [*strategies.taught, *["revision"] * (strategies.revision is not None)]
     if config.model.raw_prompts and asked:
         what = f"{asked[0]} adds text to a prompt, and a raw one ends where the answer begins."
-        instead = "Leave it out, or name a Jinja file by model.chat_template."
+        instead = "Leave it out, or render prompts by a template."
         raise Refusal(f"{what} {instead}", code="raw-prompts")
 
 

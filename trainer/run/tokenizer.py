@@ -75,7 +75,7 @@ def _text_of(file: str) -> str:
     try:
         text = "" if fault else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        fault = f"cannot be read: {in_words(error)}"
+        fault = f"cannot be read: {in_words(error).rstrip('.')}"
     if fault or not text.strip():
         place, what = ("model", "chat_template"), f"is {file!r}, which {fault or 'is empty'}."
         instead = "Name a Jinja file, or write raw: rows as they are."
