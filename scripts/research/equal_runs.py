@@ -62,7 +62,8 @@ def measure(options: argparse.Namespace) -> dict[str, tuple[float, float, float]
     if options.runs:
         if trained(options.folder, options.runs):
             raise Refusal("Not all runs have finished. The same command goes on with them.")
-        options.pool.write_text(json.dumps(pool_of(options.folder / "sweep")) + "\n")
+        text = json.dumps(pool_of(options.folder / "sweep"))
+        options.pool.write_text(text.replace("NaN", "null") + "\n")
     pool = json.loads(options.pool.read_text())
     rates = {}
     print("| outcome | false verdicts | 95 % | runs |\n| --- | --- | --- | --- |")

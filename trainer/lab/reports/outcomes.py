@@ -31,6 +31,7 @@ Curve = tuple[Sequence[float], Sequence[float]]
 """Of a run's evaluations: tokens so far and accuracies, (P,) each."""
 KL = "kl"
 RESIDUAL = "cancellation/shared_prefix"
+NONE = [math.nan]
 
 
 @dataclass(frozen=True)
@@ -124,11 +125,7 @@ def _end(run: RecordedRun, metric: str) -> float:
     """Mean over the last tenth of the rollout batches."""
     series = run.series(metric)
     first = 0.9 * max(series, default=0.0)
-    return _mean([value for point, value in series.items() if point >= first])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return mean(values) if values else math.nan
+    return mean([value for point, value in series.items() if point >= first] or NONE)
 
 
 @outcome("log (nats a token for each point)", -1, start=True, metric=KL)
@@ -202,7 +199,7 @@ def rarefied_entropy(answers: Sequence[str], size: int) -> float:
 def jitter(runs: Runs, dataset: str) -> Floats:
     """Mean of abs(m_{k+1} − 2 m_k + m_{k−1}) of the accuracies m at a run's evaluations."""
     curves = [[*run.held_out()[dataset].values()] for run in runs]
-    return np.array([_mean(np.abs(np.diff(each, 2)).tolist()) for each in curves])
+    return np.array([mean(np.abs(np.diff(each, 2)).tolist() or NONE) for each in curves])
 
 
 @outcome("log (tokens)", -1, evaluations=2)
@@ -242,7 +239,7 @@ def tokens_reached(curves: Sequence[Curve]) -> Floats:
 @outcome("share", -1, metric=RESIDUAL)
 def residual(runs: Runs, dataset: str) -> Floats:
     """Mean of `cancellation/shared_prefix` over the run."""
-    return np.array([_mean([*run.series(RESIDUAL).values()]) for run in runs])
+    return np.array([mean([*run.series(RESIDUAL).values()] or NONE) for run in runs])
 
 
 ACCURACY = OUTCOMES["accuracy"]
