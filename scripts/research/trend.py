@@ -1,0 +1,59 @@
+"""Whether the gain over a baseline grows with the group: the slope of the difference over log₂ G, with its interval.
+
+    evenkeel sweep run sweeps/docket_groups
+    python -m scripts.research.trend runs/sweeps/docket_groups --baseline gspo
+
+For each seed the paired differences in final held-out accuracy at the sizes G of the grid give one least-squares slope;
+shown is their mean with its 95 % t interval over the seeds. arXiv 2604.13088 v1 reports a gain over GSPO of 3.1 points
+at G = 2 and of 5.7 at 16: a slope of .009 for each doubling.
+"""
+
+import argparse
+import math
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from evenkeel.trainer.lab.reports.run_files import read_runs
+from evenkeel.trainer.lab.statistics.intervals import mean_estimate
+
+Accuracies = dict[str, dict[int, dict[int, float]]]
+"""Variant → seed → size of the group → final held-out accuracy."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0."""
+    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.add_argument("sweep", type=Path, help="directory of its runs")
+    command.add_argument("--baseline", default="grpo", help="default: grpo")
+    given = command.parse_args(argv)
+    found: Accuracies = defaultdict(lambda: defaultdict(dict))
+    for run in read_runs(given.sweep).all:
+        match = re.fullmatch(r"(\w+),num_generations=(\d+)", run.variant)
+        (curve,) = run.held_out().values()
+        if match:
+            found[match[1]][run.seed][int(match[2])] = curve[max(curve)]
+    for variant in found:
+        if variant != given.baseline:
+            estimate = mean_estimate(slopes(found[variant], found[given.baseline]))
+            interval = f"[{estimate.low:+.4f}, {estimate.high:+.4f}], {estimate.num_seeds} seeds"
+            print(f"{variant} − {given.baseline}: {estimate.value:+.4f} {interval} for each doubling of the group")
+    return 0
+
+
+def slopes(ours: dict[int, dict[int, float]], theirs: dict[int, dict[int, float]]) -> list[float]:
+    """Seed by seed, the least-squares slope of ours − theirs over log₂ of the size, at sizes that both have."""
+    found = []
+    for seed in sorted({*ours} & {*theirs}):
+        sizes = sorted({*ours[seed]} & {*theirs[seed]})
+        differences = [ours[seed][size] - theirs[seed][size] for size in sizes]
+        found.append(float(np.polyfit([math.log2(size) for size in sizes], differences, 1)[0]))
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
