@@ -23,9 +23,10 @@ from datasets import Dataset
 from peft import LoraConfig
 from torch import Tensor
 from transformers import TrainerCallback
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from tests.tiny_model import save_tiny_model
+from tests.trainer.training import made
 
 STEPS = 6
 LEAST_MOVED = 1e-3
@@ -169,38 +170,26 @@ def traced(trainer_class: type[GRPOTrainer], setting: Setting, folder: Path) -> 
     model = save_tiny_model(folder / "model")  # by path: where beta > 0 TRL loads the reference from it
     prompts = [[{"role": "user", "content": text}] if setting.chat else text for text in _TEXTS]
     rows = Dataset.from_dict({"prompt": prompts, "unused": [*range(len(prompts))]})
-    arguments = {
-        "output_dir": str(folder / "run"),
-        "max_steps": STEPS,
-        "per_device_train_batch_size": 8,
+    arguments: dict[str, Any] = {
         "per_device_eval_batch_size": 8,
-        "num_generations": 4,
         "max_completion_length": 10,
-        "learning_rate": 1e-2,
         "lr_scheduler_type": "constant",
-        "logging_steps": 1,
         "save_strategy": "steps" if setting.resumed else "no",
         "save_steps": STEPS // 2,
-        "gradient_checkpointing": False,
-        "use_cpu": True,
-        "bf16": False,
         "seed": 3,
-        "report_to": "none",
-        "disable_tqdm": True,
+        "reward": list(setting.rewards),
+        "rows": rows.to_iterable_dataset() if setting.streamed else rows,
         **setting.arguments,
     }
 
     def trainer(max_steps: int) -> GRPOTrainer:
         adapter = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights="gaussian")
-        return trainer_class(
-            model=str(model),
-            reward_funcs=list(setting.rewards),
-            args=GRPOConfig(**{**arguments, "max_steps": max_steps}),
-            train_dataset=rows.to_iterable_dataset() if setting.streamed else rows,
-            eval_dataset=rows.select(range(4)) if setting.evaluated else None,
-            peft_config=adapter if setting.lora else None,
-            callbacks=[_Tracing(trace)],
-        )
+        keywords = {
+            "eval_dataset": rows.select(range(4)) if setting.evaluated else None,
+            "peft_config": adapter if setting.lora else None,
+            "callbacks": [_Tracing(trace)],
+        }
+        return made(trainer_class, model, folder / "run", strategies=keywords, max_steps=max_steps, **arguments)
 
     if setting.resumed:
         trainer(STEPS // 2).train()

@@ -26,7 +26,7 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.options import Speed
 from tests.paths import ROOT
 from tests.tiny_model import save_tiny_model
-from tests.trainer.training import digit_reward, train
+from tests.trainer.training import by_tokens, digit_reward, train
 
 TRL_CUT: dict[str, Any] = {"speed": Speed(microbatches="trl")}
 PLANNED_CUT: dict[str, Any] = {"speed": Speed(microbatches="planned", verify_steps=0)}
@@ -193,11 +193,6 @@ COUNTDOWN = [{"prompt": f"Make {task} with +, -, * and /. Use each number at mos
 """Eight different prompts, as the policy that ships knows them."""
 
 
-def _by_tokens(completion_ids: list[list[int]], **_: Any) -> list[float]:
-    """Differs inside most groups, whatever was written."""
-    return [((sum(ids) * 7919) % 8) / 8 for ids in completion_ids]
-
-
 def cancelled(
     advantage: str, steps: int, schedule: Any, keep_groups: str | None, trainer: type[Any] = RLVRTrainer
 ) -> tuple[list[float], list[float]]:
@@ -208,7 +203,7 @@ def cancelled(
             trainer,
             ROOT / "configs" / "tiny_policy" / "countdown",
             Path(folder),
-            reward=_by_tokens,
+            reward=by_tokens,
             rows=COUNTDOWN,
             strategies={"advantage": advantage, "update_schedule": schedule, "keep_groups": keep_groups},
             callbacks=[weighing],

@@ -13,8 +13,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -30,6 +28,7 @@ from evenkeel.trainer import RLVRTrainer
 from tests.paths import ROOT
 from tests.standin.cases import POLICY
 from tests.trainer.training import max_difference, train
+from tests.vllm_cpu.serving import await_answer
 
 pytestmark = pytest.mark.gpu
 STEPS = 4
@@ -157,13 +156,7 @@ def served(model: str) -> Iterator[None]:
         env={**os.environ, "CUDA_VISIBLE_DEVICES": visible[1]},
     ) as process:
         try:
-            while True:
-                assert process.poll() is None, "the server ended"
-                try:
-                    urllib.request.urlopen(f"http://127.0.0.1:{SERVER_PORT}/health", timeout=2).close()
-                    break
-                except OSError:
-                    time.sleep(1)
+            await_answer(f"http://127.0.0.1:{SERVER_PORT}", process)
             yield
         finally:
             process.terminate()

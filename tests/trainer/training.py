@@ -24,6 +24,10 @@ PROMPTS = [
 ]
 
 
+CUT_IN_TWO = ({"microbatches": "planned"}, {"per_device_train_batch_size": 4, "steps_per_generation": 2})
+"""Keywords of a trainer, and settings, under which TRL scores each rollout batch before it is trained."""
+
+
 def digit_reward(completions: list[Any], **_: Any) -> list[float | None]:
     """Eighths of the share of digits, so that sums are exact in float32 and equal rewards give exactly std 0."""
     scores = []
@@ -38,6 +42,11 @@ def sometimes_unscored(completions: list[Any], **_: Any) -> list[float | None]:
     rewards = digit_reward(completions)
     texts = [completion[0]["content"] for completion in completions]
     return [None if text[:1] in {"a", "b", "c"} else reward for text, reward in zip(texts, rewards, strict=True)]
+
+
+def by_tokens(completion_ids: list[list[int]], **_: Any) -> list[float]:
+    """Rewards that differ inside most groups, whatever was written."""
+    return [((sum(ids) * 7919) % 8) / 8 for ids in completion_ids]
 
 
 def in_options(keywords: dict[str, Any]) -> dict[str, Any]:
@@ -114,6 +123,11 @@ def shown(trainer: Any, see: Callable[[Any, Any], None]) -> Any:
 
     trainer.parts.advantages.write_advantages = seen
     return trainer
+
+
+def logged(trainer: Any, name: str) -> list[float]:
+    """What the trainer logged under ``name``, in order."""
+    return [line[name] for line in trainer.state.log_history if name in line]
 
 
 def max_difference(first: GRPOTrainer, second: GRPOTrainer) -> float:

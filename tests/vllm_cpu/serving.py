@@ -5,17 +5,16 @@ import os
 import signal
 import socket
 import subprocess
-import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.paths import ROOT
+from tests.waiting import wait_until
 
 ENTRY_POINTS = "[vllm.general_plugins]\nevenkeel_file_weights = tests.vllm_cpu.file_weights:register\n"
 MAX_MODEL_LENGTH = 256
-_PATIENCE_S = 900
 
 
 def environment_folder() -> Path:
@@ -59,7 +58,7 @@ def serving(model: Path, folder: Path) -> Iterator[str]:
         )
     try:
         address = f"http://127.0.0.1:{port}"
-        _wait(address, process, log)
+        await_answer(address, process, lambda: log.read_text()[-3000:])
         yield address
     finally:
         process.terminate()
@@ -71,13 +70,14 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
-def _wait(address: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    ends = time.monotonic() + _PATIENCE_S
-    while True:
+def await_answer(address: str, process: "subprocess.Popen[bytes]", said: Callable[[], str] = str) -> None:
+    """Return when vLLM's server there is healthy."""
+
+    def is_healthy() -> bool:
         try:
             urllib.request.urlopen(f"{address}/health", timeout=5).close()
-            return
         except OSError:
-            assert process.poll() is None, log.read_text()[-3000:]
-            assert time.monotonic() < ends, f"no answer for {_PATIENCE_S} s: {log.read_text()[-3000:]}"
-            time.sleep(1)
+            return False
+        return True
+
+    wait_until(is_healthy, said, can_still=lambda: process.poll() is None, seconds=900)

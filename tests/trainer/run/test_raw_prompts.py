@@ -1,6 +1,5 @@
 """The authors' rows are read unchanged, and the recipes write the same bytes around a question."""
 
-import hashlib
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -17,10 +16,6 @@ RECIPES = {
     "knights_knaves/grpo_7b": "kk_train",
     "math/grpo_orz_7b": "dsr_uniform_train",
 }
-
-
-def digest(texts: list[str]) -> str:
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(None, marks=pytest.mark.slow)])
@@ -43,4 +38,4 @@ def test_a_recipe_trains_the_bytes_of_the_authors(recipe: str, count: int | None
             asked = Source.model_validate({"path": str(tmp_path / "rows.parquet"), "columns": columns})
             options: Any = {"system_prompt": config.data.system_prompt, "raw": config.model.raw_prompts}
             rows = load_rows([asked], generators={}, base_dir=tmp_path, **options)
-            assert digest(rows["prompt"][:]) == digest(authors)
+            assert rows["prompt"][:] == authors

@@ -1,6 +1,7 @@
-"""Requests to stop: counted once and answered in words; ranks end with their launcher, and know when another died."""
+"""Requests to stop are counted once; ranks end with their launcher, and know when another died; stalls are written."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -8,10 +9,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from transformers import TrainerState
 
+from evenkeel.trainer.run.callbacks.progress import Progress
+from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
+from evenkeel.trainer.run.heartbeat import HEARTBEAT
 from tests.paths import ROOT
 from tests.waiting import wait_until
 
@@ -70,26 +76,29 @@ end_with_launcher()
 print(launcher() is not None, flush=True)
 time.sleep(30)
 """
-PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[2]])"
+PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[-1]])"
 
 
-@pytest.mark.parametrize("name", ["torchrun", "bash"])
-def test_ranks_end_with_their_launcher_and_with_nothing_else(tmp_path: Path, name: str):
+@pytest.mark.parametrize(
+    ("words", "is_launcher"),
+    [("torchrun", True), ("evenkeel launch", True), ("accelerate launch", True), ("evenkeel train", False)],
+)
+def test_ranks_end_with_their_launcher_and_with_nothing_else(tmp_path: Path, words: str, is_launcher: bool):
     said = tmp_path / "said"
     with said.open("w") as output:
-        command = [sys.executable, "-c", PARENT, name, RANK]
+        command = [sys.executable, "-c", PARENT, *words.split(), RANK]
         parent = subprocess.Popen(command, env=ENVIRONMENT, stdout=output, start_new_session=True)
         try:
-            await_text(said, f"{name == 'torchrun'}\n")
+            await_text(said, f"{is_launcher}\n")
             parent.kill()
             parent.wait()
-            if name == "torchrun":
+            if is_launcher:
                 await_text(said, "True\nSIGTERM\n")
             else:
                 time.sleep(0.2)
                 assert said.read_text() == "False\n"
         finally:
-            os.killpg(parent.pid, signal.SIGKILL) if name == "bash" else None
+            os.killpg(parent.pid, signal.SIGKILL) if not is_launcher else None
 
 
 def await_text(file: Path, expected: str) -> None:
@@ -120,12 +129,29 @@ def test_a_rank_whose_sibling_was_killed_knows_it():
     assert result.stdout == "False True False\n", result.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "is_launcher"),
-    [(("evenkeel", "launch"), True), (("accelerate", "launch"), True), (("evenkeel", "train"), False)],
-)
-def test_a_rank_knows_the_launcher_that_started_it(words: tuple[str, ...], is_launcher: bool):
-    asks = "from evenkeel.trainer.run.processes import launcher; print(launcher())"
-    starts = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {asks!r}])"
-    said = subprocess.run([sys.executable, "-c", starts, *words], capture_output=True, text=True, check=True).stdout
-    assert said.strip().isdigit() == is_launcher
+def verifier_without_end() -> None:
+    re.match("(a+)+$", 22 * "a" + "b")  # holds the interpreter's lock for half a second or more
+
+
+@pytest.mark.parametrize("moves", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_stacks_are_written_where_nothing_moves(tmp_path: Path, moves: bool) -> None:
+    nothing: Any = None
+    watchdog = StallWatchdog(tmp_path / "stalls", 2.0 if moves else 0.1)
+    watchdog.on_train_begin(SimpleNamespace(process_index=0), nothing, nothing)
+    if moves:
+        for _ in range(12):
+            time.sleep(0.25)
+            watchdog.on_substep_end()
+    else:
+        verifier_without_end()
+    watchdog.on_train_end(nothing, nothing, nothing)
+    if moves:
+        assert not (tmp_path / "stalls").exists()
+    else:
+        assert "in verifier_without_end" in (tmp_path / "stalls" / "rank-0.txt").read_text()
+
+
+def test_steps_are_counted_from_1():
+    nothing: Any = None
+    Progress("accuracy", lambda: "generate").on_step_begin(nothing, TrainerState(max_steps=4), nothing)
+    assert HEARTBEAT.stage() == "step 1/4: generates completions"

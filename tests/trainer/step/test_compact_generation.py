@@ -31,11 +31,6 @@ def generated(model: Any, *, compact: bool, equally_long: bool = False, **wanted
     return model.generate(**inputs, **settings)
 
 
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Any:
-    return AutoModelForCausalLM.from_pretrained(tiny_model)
-
-
 @pytest.mark.parametrize(
     "wanted",
     [

@@ -13,7 +13,7 @@ from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.groups import finished, group_mean
 from evenkeel.trainer.step.metrics import Means, SharedPrefixMeter
 from tests.trainer.algorithms.test_trial import OfEarlierBatches
-from tests.trainer.training import digit_reward, max_difference, ours
+from tests.trainer.training import by_tokens, digit_reward, logged, max_difference, ours
 
 SEEN: list[dict[str, Any]] = []
 TWO_STEPS = {"per_device_train_batch_size": 4, "steps_per_generation": 4, "gradient_accumulation_steps": 2}
@@ -137,16 +137,7 @@ def test_columns_that_reward_functions_leave_reach_the_estimator(tiny_model, tmp
         ours(tiny_model, tmp_path, reward=with_novelty, strategies={"advantage": wordy}, max_steps=1)
 
 
-def residuals(trainer: Any) -> list[float]:
-    return [entry[KEY] for entry in trainer.state.log_history if KEY in entry]
-
-
 KEY = "cancellation/shared_prefix"
-
-
-def same_start(completions: list[Any], completion_ids: list[list[int]], **_: Any) -> list[float]:
-    """Rewards that differ inside most groups, whatever was written."""
-    return [((sum(ids) * 7919) % 8) / 8 for ids in completion_ids]
 
 
 @pytest.fixture
@@ -162,14 +153,14 @@ def sharing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_shared_tokens_cancel_in_every_optimizer_step_as_trained(tiny_model, tmp_path: Path, sharing):
-    settings = {"loss_type": "grpo", "reward": same_start, "per_device_train_batch_size": 4, "learning_rate": 1e-4}
+    settings = {"loss_type": "grpo", "reward": by_tokens, "per_device_train_batch_size": 4, "learning_rate": 1e-4}
     settings |= {"steps_per_generation": 8, "gradient_accumulation_steps": 2, "max_steps": 8}
     strategies = {"advantage": "exchangeable", "update_schedule": {"name": "lopti", "eta": 0.05}}
-    kept = residuals(ours(tiny_model, tmp_path / "kept", strategies=strategies, **settings))
+    kept = logged(ours(tiny_model, tmp_path / "kept", strategies=strategies, **settings), KEY)
     assert kept
     assert max(kept) <= 1e-6
     strategies["keep_groups"] = "off"
-    scattered = residuals(ours(tiny_model, tmp_path / "scattered", strategies=strategies, **settings))
+    scattered = logged(ours(tiny_model, tmp_path / "scattered", strategies=strategies, **settings), KEY)
     assert sum(scattered) / len(scattered) > 0.2
 
 

@@ -59,16 +59,14 @@ def save_calling_policy(folder: Path, **settings: Any) -> None:
     model = Qwen3ForCausalLM(config)
     with torch.no_grad():
         model.model.embed_tokens.weight.copy_(torch.eye(size))
-        model.model.layers[0].self_attn.o_proj.weight.normal_(
-            std=0.01
-        )  # what a tool answered moves its choice a little
-        model.model.layers[0].mlp.down_proj.weight.zero_()
+        (layer,) = model.model.layers
+        layer.self_attn.o_proj.weight.normal_(std=0.01)  # what a tool answered moves its choice a little
+        layer.mlp.down_proj.weight.zero_()
         model.lm_head.weight.normal_(std=0.02)
         for token, nexts in following.items():
             for each in nexts:
-                model.lm_head.weight[tokenizer.convert_tokens_to_ids([each, token])[0]][
-                    tokenizer.convert_tokens_to_ids(token)
-                ] = 2.0
+                after, before = tokenizer.convert_tokens_to_ids([each, token])
+                model.lm_head.weight[after, before] = 2.0
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
@@ -169,32 +167,23 @@ def test_completions_that_are_cut_off_may_be_left_out(policy: Path):
 # Errors behind the rollout batch's mask, planted in the loss of whole trainings
 
 
-class Altered(RLVRTrainer):
-    """A trainer of which one method does something else with a micro-batch."""
-
-    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        return inputs
-
+class LaterTurnsLeftOut(RLVRTrainer):
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
-        return super()._compute_loss(model, self.altered(inputs))
+        return super()._compute_loss(model, {**inputs, "tool_mask": inputs["tool_mask"].cumprod(1)})
 
 
-class LaterTurnsLeftOut(Altered):
-    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        return {**inputs, "tool_mask": inputs["tool_mask"].cumprod(1)}
+class AnswersHidden(RLVRTrainer):
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
+        seen = inputs["completion_mask"] * inputs["tool_mask"]
+        return super()._compute_loss(model, {**inputs, "completion_mask": seen})
 
 
-class AnswersHidden(Altered):
-    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        return {**inputs, "completion_mask": inputs["completion_mask"] * inputs["tool_mask"]}
+class NoMask(RLVRTrainer):
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
+        return super()._compute_loss(model, {name: inputs[name] for name in inputs if name != "tool_mask"})
 
 
-class NoMask(Altered):
-    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in inputs.items() if name != "tool_mask"}
-
-
-class OtherTemperature(Altered):
+class OtherTemperature(RLVRTrainer):
     def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
         logps, *rest = super()._get_per_token_logps_and_entropies(*positional, **keywords)
         return logps * 1.25, *rest
@@ -211,7 +200,7 @@ IN_THE_LOSS = {
 
 
 @pytest.mark.parametrize("kind", IN_THE_LOSS, ids=lambda kind: kind.__name__)
-def test_planted_errors_of_the_loss_end_the_run_before_its_first_step(policy: Path, kind: type[Altered]):
+def test_planted_errors_of_the_loss_end_the_run_before_its_first_step(policy: Path, kind: type[RLVRTrainer]):
     with pytest.raises(FaultError, match=IN_THE_LOSS[kind]):
         trained(policy, {}, kind, max_steps=1)
 

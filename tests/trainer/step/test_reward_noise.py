@@ -13,7 +13,7 @@ from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation.decoding import Decoding
 from tests.trainer.step.without_torch import FirstIsDigit
-from tests.trainer.training import PROMPTS, made, max_difference
+from tests.trainer.training import PROMPTS, logged, made, max_difference
 
 ROWS = [{**row, "reference": row["prompt"][0]["content"]} for row in PROMPTS]
 SEEN: list[tuple[Tensor, Tensor]] = []
@@ -33,10 +33,6 @@ def with_noise(model: Path, folder: Path, noise: RewardNoise | None, **settings:
     trainer: RLVRTrainer = made(RLVRTrainer, model, folder, reward=reward, rows=ROWS, strategies=given, **settings)
     SEEN.clear()  # of the example that estimators are tried on
     return trainer
-
-
-def logged(trainer: Any, name: str) -> list[float]:
-    return [line[name] for line in trainer.state.log_history if name in line]
 
 
 def test_an_inverted_reward_is_told_to_estimators_and_the_truth_is_logged(tiny_model: Path, tmp_path: Path):

@@ -23,6 +23,9 @@ TWO_MICROBATCHES = {"gradient_accumulation_steps": 2}
 IBPO = {"advantage": "ibpo", "revision": RevisionOptions(references=2)}
 LOPTI = {"update_schedule": "lopti"}
 SEQUENCE, KL = {"importance_sampling_level": "sequence"}, {"beta": 0.001}
+BNPO, MASKED = {"loss_type": "bnpo"}, {"off_policy_mask_threshold": 0.5}
+TOPR, CISPO = {"coefficient": "topr"}, {"loss_type": "cispo"}
+RLCSD, PLANNED = {"token_weight": "rlcsd"}, {"speed": Speed(microbatches="planned")}
 EXCHANGEABLE, TREE = {"advantage": "exchangeable"}, {"advantage": "exchangeable_prefix_tree"}
 IN_TURNS = {"loaded": Loaded(own_generation="tools")}
 ROUTER = {"loaded": Loaded(has_router_loss=True)}
@@ -34,28 +37,13 @@ def by_the_mean(probs: Tensor, mask: Tensor) -> Tensor:
 
 
 SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "siblings-to-contrast": (
-        {"args": {"num_generations": 2}, "strategies": {"token_weight": "rlcsd"}},
-        {"args": {"num_generations": 4}, "strategies": {"token_weight": "rlcsd"}},
-    ),
+    "siblings-to-contrast": ({"args": {"num_generations": 2}, "strategies": RLCSD}, {"strategies": RLCSD}),
     "owned-settings": ({"args": {"scale_rewards": "none"}}, {"args": {"scale_rewards": "group"}}),
     "sampling": ({"args": {"top_p": 0.9, **TWO_STEPS}}, {"args": {"top_p": 0.9}}),
-    "token-level": (
-        {"args": {"importance_sampling_level": "sequence"}, "strategies": {"token_weight": "adv_reweight"}},
-        {"args": {"importance_sampling_level": "sequence"}},
-    ),
-    "trajectory-weights": (
-        {"args": {"loss_type": "bnpo"}, "strategies": {"advantage": "exchangeable"}},
-        {"args": {"loss_type": "bnpo"}},
-    ),
-    "cancellation": (
-        {"args": {"off_policy_mask_threshold": 0.5}, "strategies": {"advantage": "exchangeable"}},
-        {"args": {"off_policy_mask_threshold": 0.5}},
-    ),
-    "coefficient": (
-        {"args": {"loss_type": "dapo"}, "strategies": {"coefficient": "topr"}},
-        {"args": {"loss_type": "cispo"}, "strategies": {"coefficient": "topr"}},
-    ),
+    "token-level": ({"args": SEQUENCE, "strategies": {"token_weight": "adv_reweight"}}, {"args": SEQUENCE}),
+    "trajectory-weights": ({"args": BNPO, "strategies": EXCHANGEABLE}, {"args": BNPO}),
+    "cancellation": ({"args": MASKED, "strategies": EXCHANGEABLE}, {"args": MASKED}),
+    "coefficient": ({"args": {"loss_type": "dapo"}, "strategies": TOPR}, {"args": CISPO, "strategies": TOPR}),
     "whole-groups": (
         {"args": {"per_device_train_batch_size": 2, **TWO_MICROBATCHES}, "strategies": {"keep_groups": "forward"}},
         {"strategies": {"keep_groups": "forward"}},
@@ -131,11 +119,7 @@ GIVEN_UP: list[tuple[Option, dict[str, Any], dict[str, Any]]] = [
     ("skip_old_logps", {"strategies": {"advantage": "gtpo"}}, {}),
     ("skip_old_logps", {"loaded": Loaded(varies="it has dropout")}, {}),
     ("microbatches", {"strategies": {"token_weight": by_the_mean}}, {"strategies": {"token_weight": "adv_reweight"}}),
-    (
-        "shared_prompts",
-        {"speed": Speed(microbatches="planned"), "loaded": Loaded(unshareable="its layers slide")},
-        {"speed": Speed(microbatches="planned")},
-    ),
+    ("shared_prompts", {**PLANNED, "loaded": Loaded(unshareable="its layers slide")}, PLANNED),
     ("microbatches", {"loaded": Loaded(rope_type="dynamic")}, {"loaded": Loaded(rope_type="default")}),
     ("generation", {"args": {"generation_kwargs": {"num_beams": 2}}}, {}),
 ]

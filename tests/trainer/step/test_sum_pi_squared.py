@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo
-from tests.trainer.training import made
+from tests.trainer.training import CUT_IN_TWO, made
 
 TEMPERATURE = 0.7
 
@@ -36,11 +36,7 @@ def watched(model: Path, folder: Path, speed: dict[str, Any], **settings: Any) -
 
 @pytest.mark.parametrize(
     ("speed", "settings"),
-    [
-        ({}, {}),
-        ({"microbatches": "planned"}, {"per_device_train_batch_size": 4, "steps_per_generation": 2}),
-        ({"peft_config": LoraConfig(r=2, target_modules="all-linear")}, {}),
-    ],
+    [({}, {}), CUT_IN_TWO, ({"peft_config": LoraConfig(r=2, target_modules="all-linear")}, {})],
     ids=["on-policy", "scored by TRL, planned", "LoRA"],
 )
 def test_it_is_the_sum_over_the_vocabulary_at_the_sampling_temperature(tiny_model, tmp_path, speed, settings):

@@ -8,7 +8,7 @@ import torch
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.teachers import contrasted_siblings
-from tests.trainer.training import PROMPTS, made, max_difference, shown, train
+from tests.trainer.training import CUT_IN_TWO, PROMPTS, made, max_difference, shown, train
 
 ROWS = [{**row, "reference": str(number)} for number, row in enumerate(PROMPTS)]
 TEACHER = {"template": "{reference} {prompt} {reference}"}
@@ -27,11 +27,7 @@ def logps_after(trainer: Any, text: str, ids: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     ("speed", "settings"),
-    [
-        ({}, {}),
-        ({"microbatches": "planned"}, {"per_device_train_batch_size": 4, "steps_per_generation": 2}),
-        ({"staleness": 2}, {"max_steps": 5}),
-    ],
+    [({}, {}), CUT_IN_TWO, ({"staleness": 2}, {"max_steps": 5})],
     ids=["on-policy", "planned", "written two batches ahead"],
 )
 def test_it_is_the_policy_that_writes_behind_the_gold_answer(
@@ -72,11 +68,7 @@ def digits_with_verdicts(completions: list[Any], log_extra: Any, **_: Any) -> li
     return [float(each) for each in right]
 
 
-@pytest.mark.parametrize(
-    ("speed", "cut"),
-    [({}, {}), ({"microbatches": "planned"}, {"per_device_train_batch_size": 4, "steps_per_generation": 2})],
-    ids=["as TRL cuts", "planned"],
-)
+@pytest.mark.parametrize(("speed", "cut"), [({}, {}), CUT_IN_TWO], ids=["as TRL cuts", "planned"])
 def test_contrast_is_of_the_policy_behind_right_and_wrong_siblings(
     tiny_model: Path, tmp_path: Path, speed: dict[str, Any], cut: dict[str, Any]
 ):

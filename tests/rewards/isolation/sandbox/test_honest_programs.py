@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,6 @@ import pytest
 from evenkeel.rewards.isolation.sandbox import Sandbox
 
 PROGRAMS = sorted((Path(__file__).parent / "honest").glob("*.py"))
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as found:
-        yield found
 
 
 def as_in_python(source: str, stdin: bytes) -> tuple[int, bytes]:

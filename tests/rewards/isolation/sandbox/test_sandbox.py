@@ -1,16 +1,8 @@
 """What a run leaves, its limits, and that nothing but the program decides it."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from evenkeel.rewards.isolation.sandbox import Job, Limits, Run, Sandbox
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as found:
-        yield found
 
 
 def values(run: Run) -> tuple[object, ...]:

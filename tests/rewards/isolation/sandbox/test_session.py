@@ -1,18 +1,10 @@
 """The channel to a program that runs: frames of bytes in both directions, whatever the program does to it."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from evenkeel.rewards.isolation.sandbox import Limits, Sandbox, SessionOverError
 
 ECHO = "while True: channel.send(channel.receive())"
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(slots=1, preimported=()) as found:
-        yield found
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 65_536, 5_000_000])

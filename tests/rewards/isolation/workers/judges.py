@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import signal
 import stat
 import sys
 import threading
@@ -11,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import wait_until
 
 
 def judge(item: list[Any]) -> Any:
@@ -27,13 +28,12 @@ def judge(item: list[Any]) -> Any:
         "memory": lambda: len(bytes(argument)),
         "signal": lambda: os.kill(os.getpid(), argument),
         "environment": lambda: sorted(os.environ),
-        "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
         "wait": lambda: _wait(Path(argument)),
         "parts": lambda: _parts(argument),
         "flood": _flood,
         "answer twice": lambda: _answer_after(lambda: None),
         "answer later": lambda: threading.Thread(
-            target=_answer_after, args=[lambda: _wait_for(Path(argument))]
+            target=_answer_after, args=[lambda: wait_until(Path(argument).exists)]
         ).start(),
     }[what]()
 
@@ -50,7 +50,7 @@ def _spin() -> None:
 def _wait(folder: Path) -> None:
     """Say ``here`` by a file and return when there is one called ``go``."""
     (folder / "here").touch()
-    _wait_for(folder / "go")
+    wait_until((folder / "go").exists)
 
 
 def _parts(parts: list[Any]) -> Iterator[Any]:
@@ -75,11 +75,6 @@ def _is_socket(number: int) -> bool:
 def _flood() -> None:
     while True:
         os.write(_channel(), bytes(1 << 20))
-
-
-def _wait_for(file: Path) -> None:
-    while not file.exists():
-        time.sleep(0.02)
 
 
 def _answer_after(wait: Callable[[], object]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
 
 from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
@@ -17,7 +16,7 @@ from evenkeel.trainer.lab.gradients.contributions import Recipe, passes
 from evenkeel.trainer.lab.gradients.replay import group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
 from evenkeel.trainer.lab.gradients.strategies import Named, named_strategies, named_strategy
-from tests.trainer.step.test_trainer import ready
+from tests.trainer.step.test_trainer import gradient, ready
 
 RECIPE = Recipe(4, 1.0, {"digits": 1.0}, 10, "dapo", 8)
 
@@ -48,11 +47,6 @@ def rows_of(batch: int, seed: int, groups: int = 3) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Any:
-    return AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32)
-
-
 def run(model: Any, names: str | list[Named], loss: str = "dapo", batches: int = 2) -> dict[str, Any]:
     strategies = named_strategies(names)[0] if isinstance(names, str) else names
     found = bench([rows_of(b, b) for b in range(batches)], model, replace(RECIPE, loss_type=loss), strategies)
@@ -75,7 +69,6 @@ def test_the_gradient_is_the_trainers(model: Any, tiny_model: Path, tmp_path: Pa
     keyword = "token_weight" if name == "adv_reweight" else "advantage"
     trainer = ready(tiny_model, tmp_path, loss_type=loss, **{keyword: name})
     advantages = parts.advantage({"rewards": batch.rewards, "group_size": 4})
-    trainer.model.zero_grad()
     inputs = {
         "prompt_ids": torch.tensor([row["prompt_ids"] for row in rows]),
         "prompt_mask": torch.ones(8, 3, dtype=torch.long),
@@ -87,8 +80,7 @@ def test_the_gradient_is_the_trainers(model: Any, tiny_model: Path, tmp_path: Pa
         "scored": torch.ones(8, dtype=torch.bool),
         "shared_prefix": torch.zeros(8, dtype=torch.long),
     }
-    trainer._compute_loss(trainer.model, inputs).backward()
-    theirs = torch.cat([p.grad.flatten() for p in trainer.model.parameters()])
+    theirs = gradient(trainer, inputs)
     mine = flat(model, batch, contributions)
     assert float(mine.norm()) > 1e-3
     assert torch.allclose(-mine, theirs, atol=1e-6)

@@ -1,13 +1,11 @@
 """The figures' outcomes: by hand, and against a script in plain torch that shares nothing with the bench."""
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch.nn.utils.rnn import pad_sequence
-from transformers import AutoModelForCausalLM
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.gradients.contributions import Recipe
@@ -47,11 +45,6 @@ def test_seeds_are_paired():
     gain = gains["all"]
     assert (gain.value, gain.high - gain.value) == pytest.approx((0.2, 4.302653 * 0.1 / 3**0.5))
     assert across(found, "rose_share", "grpo")["all"].value == pytest.approx(0.3)
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Any:
-    return AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")

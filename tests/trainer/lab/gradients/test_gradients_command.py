@@ -4,22 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
 from evenkeel.trainer.command.gradients import main
-from tests.scripts.test_train import SETTINGS
+from tests.scripts.test_train import write_run
 
 
 @pytest.mark.slow
 def test_a_configurations_policy_is_sampled_and_replayed(tiny_model: Path, tmp_path: Path, capsys):
-    settings = {
-        **SETTINGS,
-        "model": {"name_or_path": str(tiny_model)},
-        "name": "bench",
-        "output_dir": str(tmp_path / "r"),
-    }
-    file = tmp_path / "bench.yaml"
-    YAML(typ="safe").dump(settings, file)
+    file = write_run(tmp_path, tiny_model)
     asked = ["--strategies", "rloo,adv_reweight+lopti", "--batches", "3", "--to", str(tmp_path)]
     assert main([str(file), *asked]) == 0
     found = json.loads((tmp_path / "gradients.json").read_text())
@@ -33,5 +25,5 @@ def test_a_configurations_policy_is_sampled_and_replayed(tiny_model: Path, tmp_p
     assert (found["learning_rate"], found["groups"]) == (0.5, 12)
     assert "| 3 | `rose_share` | `grpo` |" in capsys.readouterr().out
     assert "frozen_move_by_rare" in (tmp_path / "figures.svg").read_text()
-    assert not (tmp_path / "r").exists()
+    assert not (tmp_path / "run").exists()
     assert main([str(tmp_path), "--strategies", "grpo"]) == 2  # no run's directory

@@ -14,7 +14,7 @@ from evenkeel.trainer.step.provenance import BOUNDS
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.step.test_several_processes import on_two_processes
-from tests.trainer.training import max_difference, ours
+from tests.trainer.training import logged, max_difference, ours
 
 METRIC = "vllm/agreement_max"
 
@@ -35,10 +35,6 @@ def moved(ready: Any, engine: TransformersServer) -> Iterator[Any]:
     yield ready
     ready.model.load_state_dict(before)
     ready._metrics["train"].clear()
-
-
-def logged(trainer: Any, name: str) -> list[float]:
-    return [entry[name] for entry in trainer.state.log_history if name in entry]
 
 
 def test_training_on_a_servers_rollouts_certifies_every_sync(served: Served, engine, tmp_path: Path):

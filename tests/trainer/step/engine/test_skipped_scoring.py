@@ -11,9 +11,9 @@ from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.step.test_contract import ForwardPasses
-from tests.trainer.training import PROMPTS, max_difference, moved, ours
+from tests.trainer.step.test_trainer import ROWS, gradient
+from tests.trainer.training import max_difference, moved, ours
 
-ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
 SAMPLING = "sampling/"
 
 
@@ -43,10 +43,7 @@ def gradients(trainers: tuple[Any, ...], engine: TransformersServer, **settings:
         engine.generator.manual_seed(3)
         vars(trainer).update(settings)
         vars(trainer.args).update(settings)
-        batch = trainer._generate_and_score_completions(ROWS)
-        trainer.model.zero_grad()
-        trainer._compute_loss(trainer.model, batch).backward()
-        yield torch.cat([p.grad.flatten() for p in trainer.model.parameters()])
+        yield gradient(trainer, trainer._generate_and_score_completions(ROWS))
 
 
 @pytest.mark.parametrize(
