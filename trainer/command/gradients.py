@@ -56,10 +56,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     from evenkeel.trainer.lab.reports.figures import joint_figure
     from evenkeel.trainer.lab.reports.tables import markdown_table
     from evenkeel.trainer.run.experiment import Experiment
+    from evenkeel.trainer.run.tokenizer import folder_fault
 
     drawn = arguments.figures
     experiment = Experiment.of_file(path, overrides)
     model = experiment.config.model
+    if fault := folder_fault(model.name_or_path):
+        raise fault
     code = model.trust_remote_code
     names, most = (OF_THE_PAPER, 8) if drawn else ("all", 16)
     strategies, absent = named_strategies(arguments.strategies or names)

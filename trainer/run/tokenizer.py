@@ -116,7 +116,7 @@ def folder_fault(name: str) -> Refusal | None:
         adapter = (path / "adapter_config.json").is_file()
         code, what = "no-model", "has no config.json, so it is not a model."
         instead = f"Name one of its checkpoints, such as {made[-1]}." if made else "Name a model's folder."
-        instead = "Merge the adapter into its model, and name the merged folder." if adapter else instead
+        instead = "Merge the adapter into its model (evenkeel export), and name that folder." if adapter else instead
     return (
         Refusal(problems=[Problem(("model", "name_or_path"), f"is {name!r}, which {what}", instead, code=code)])
         if what

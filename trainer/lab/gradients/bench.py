@@ -66,7 +66,7 @@ def bench(batches: Iterable[Sequence[Row]], model: Any, recipe: Recipe, strategi
         model: the policy; set to evaluation mode.
 
     Raises:
-        Refusal: nothing to replay, or fewer than two groups.
+        Refusal: nothing to replay, not `BASELINE`, or fewer than two groups.
     """
     model.eval()
     asked = [named_strategy(BASELINE), *(named for named in strategies if named.name != BASELINE)]

@@ -62,7 +62,7 @@ def figures(batches: Iterable[Sequence[Row]], policy: Any, recipe: Recipe, strat
     The intervals are over prompts; those of a batch are left out together, because they share the step.
 
     Raises:
-        Refusal: nothing to replay.
+        Refusal: nothing to replay, or not `BASELINE`.
     """
     steps = Steps(policy.eval(), recipe)
     asked = [named_strategy(BASELINE), *(named for named in strategies if named.name != BASELINE)]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms.diagnostics import probability_bins
 from evenkeel.trainer.evaluation.shares import Estimate
-from evenkeel.trainer.lab.statistics.intervals import mean_estimate
+from evenkeel.trainer.lab.statistics.intervals import StatisticsError, mean_estimate
 
 SETS = ("all", "0–¼", "¼–½", "½–¾", "¾–1")
 """All tokens that the loss counts, and those by π_old; a quarter includes its lower edge."""
@@ -77,14 +77,17 @@ def across(
 
     Args:
         found: the content of each one's ``figures.json``.
+
+    Raises:
+        StatisticsError: one of them has no such outcome of the strategy or of the baseline.
     """
-
-    def values(name: str) -> Any:
-        rows = [row for each in found for row in each["rows"]]
-        its = [row for row in rows if row["strategy"] == name]
-        wanted = [row["values"] for row in its if row["outcome"] == outcome]
-        return np.array(wanted, float).T
-
-    measured = values(strategy) - (values(baseline) if baseline else 0)
-    by_set = zip(SETS, measured, strict=True)
+    measured = []
+    for place, each in enumerate(found):
+        its = [row for row in each["rows"] if row["outcome"] == outcome]
+        values = {row["strategy"]: np.array(row["values"], float) for row in its}
+        for name in (strategy, baseline or strategy):
+            if name not in values:
+                raise StatisticsError(f"found[{place}] has no {outcome} of {name}. Measure it there, or leave it out.")
+        measured.append(values[strategy] - (values[baseline] if baseline else 0))
+    by_set = zip(SETS, np.array(measured).T, strict=True)
     return {tokens: mean_estimate(each) for tokens, each in by_set if np.isfinite(each).all()}

@@ -62,7 +62,8 @@ def named_strategies(names: str) -> tuple[list[Named], dict[str, str]]:
 
 
 def replayable(asked: Sequence[Named], replay: Callable[[Strategies], Any]) -> tuple[list[Named], dict[str, str]]:
-    """Those that ``replay`` takes on the first batch, and of the others name → why it does not."""
+    """Those that ``replay`` takes on the first batch, and of the others name → why it does not; a `PartError` where
+    `BASELINE` is one of the others."""
     found: list[Named] = []
     absent: dict[str, str] = {}
     for named in asked:
@@ -70,5 +71,7 @@ def replayable(asked: Sequence[Named], replay: Callable[[Strategies], Any]) -> t
             replay(named.parts)
             found.append(named)
         except PartError as error:
+            if named.name == BASELINE:
+                raise
             absent[named.name] = str(error)
     return found, absent

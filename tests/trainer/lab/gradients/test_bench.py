@@ -128,7 +128,7 @@ def test_what_cannot_be_replayed_is_named(model: Any):
     with pytest.raises(Refusal, match="fewer than two groups"):
         bench([], model, RECIPE, [asked])
     with pytest.raises(PartError, match="vespo"):
-        passes(named_strategy("grpo").parts, replayed(rows_of(0, 0), RECIPE, model), replace(RECIPE, loss_type="vespo"))
+        run(model, [asked], loss="vespo")
 
 
 def test_turns_are_replayed_as_they_were_paid(model: Any):

@@ -8,10 +8,12 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from evenkeel.errors import Refusal
+from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.lab.gradients.contributions import Recipe
-from evenkeel.trainer.lab.gradients.figures import Figures, figures
+from evenkeel.trainer.lab.gradients.figures import Figures, _estimated, figures
 from evenkeel.trainer.lab.gradients.outcomes import across, frozen_move, gradient_norm_share, ratio, rose_share
 from evenkeel.trainer.lab.gradients.strategies import named_strategies
+from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 from tests.trainer.lab.gradients.test_bench import rows_of
 
 COLD, RATE, CLIP = 0.15, 0.01, (0.98, 1.02)
@@ -45,6 +47,22 @@ def test_seeds_are_paired():
     gain = gains["all"]
     assert (gain.value, gain.high - gain.value) == pytest.approx((0.2, 4.302653 * 0.1 / 3**0.5))
     assert across(found, "rose_share", "grpo")["all"].value == pytest.approx(0.3)
+    for each in found[1:]:
+        del each["rows"][1]
+    for names in (("lopti", "grpo"), ("grpo", "lopti"), ("lopti",)):
+        with pytest.raises(StatisticsError, match=r"\[1\].*lopti"):
+            across(found, "rose_share", *names)
+
+
+def test_intervals_by_hand():
+    """Without each batch: the value 1 is 1, ½, 2; its difference −½ to the baseline's 1½ is −1, −1¼, 1¼.
+
+    Their squared distances from their means, 7/6 and −⅓, add up to 7/6 and 91/24, of which ⅔ is s².
+    """
+    sums = torch.tensor([[[1.0], [1.0]], [[3.0], [1.0]], [[1.0], [3.0]]])
+    baseline = torch.tensor([[[1.0], [2.0]], [[2.0], [2.0]], [[6.0], [2.0]]])
+    wanted = [1.0, 4.302653 * (7 / 9) ** 0.5, -0.5, 4.302653 * (91 / 36) ** 0.5]
+    assert [each[0] for each in _estimated(sums, baseline)] == pytest.approx(wanted)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +80,8 @@ def batches(model: Any) -> list[list[dict[str, Any]]]:
     return found
 
 
-def run(model: Any, batches: Any, names: str, clip: tuple[float, float] | None = CLIP) -> Figures:
-    recipe = Recipe(4, COLD, {"digits": 1.0}, 10, "dapo", 8, RATE, clip)
+def run(model: Any, batches: Any, names: str, clip: Any = CLIP, loss: str = "dapo") -> Figures:
+    recipe = Recipe(4, COLD, {"digits": 1.0}, 10, loss, 8, RATE, clip)
     return figures(batches, model, recipe, named_strategies(names)[0])
 
 
@@ -144,3 +162,5 @@ def test_a_second_pass_that_cannot_be_clipped_is_named(model: Any, batches: Any)
     assert "trl.importance_sampling_level" in found.absent["lopti"]
     with pytest.raises(Refusal, match="no rollout batch"):
         run(model, [], "grpo")
+    with pytest.raises(PartError, match="vespo"):
+        run(model, batches[:1], "lopti", loss="vespo")

@@ -1,6 +1,7 @@
 """The command's table and JSON."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,7 @@ def test_a_configurations_policy_is_sampled_and_replayed(tiny_model: Path, tmp_p
     assert "frozen_move_by_rare" in (tmp_path / "figures.svg").read_text()
     assert not (tmp_path / "run").exists()
     assert main([str(tmp_path), "--strategies", "grpo"]) == 2  # no run's directory
+    adapter = shutil.copytree(tiny_model, tmp_path / "adapter")
+    (adapter / "config.json").rename(adapter / "adapter_config.json")
+    assert main([str(file), "--weights", str(adapter)]) == 2
+    assert "evenkeel export" in capsys.readouterr().err
