@@ -96,3 +96,16 @@ def test_a_level_is_trained_until_its_running_accuracy_is_reached(seed: int):
     for _ in range(2):
         learn(sampler, [4, 5], [1.0, 1.0])
     assert (sampler.level, sampler.accuracy) == (2, 0.75)  # the last one stays
+
+
+def test_all_prompts_of_the_nearest_level_fill_a_small_one_in_turn():
+    sampler = SAMPLERS["curriculum"]()
+    rows = Dataset.from_dict({"num_people": [3] * 4 + [4] * 12 + [5, 6, 7]})
+    sampler.read(rows.select([0, 4, 16, 17, 18]))  # as for another run
+    sampler.read(rows)
+    visits = Counter([*sampler(8, 19, 0), *sampler(8, 19, 0)])
+    state = sampler.state_dict()
+    visits.update(third := sampler(8, 19, 0))
+    assert visits == {**dict.fromkeys(range(4), 3), **dict.fromkeys(range(4, 16), 1)}
+    sampler.load_state_dict(state)
+    assert sampler(8, 19, 0) == third

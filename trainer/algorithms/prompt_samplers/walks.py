@@ -1,5 +1,6 @@
 """Samplers that walk through all prompts, in a new random order for each walk."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -94,7 +95,7 @@ class curriculum(uniform):  # noqa: N801
         m ← ½ m + ½ mean share of right responses,        m = 0 where a level begins;
 
     at ``m ≥ up_at`` the next level begins, and the last one stays. A batch that a level cannot fill takes prompts of
-    the nearest levels too, which do not count in m.
+    the nearest levels too, those first that have filled the fewest batches; they do not count in m.
 
     Source: Logic-RL (arXiv 2502.14768) for Knights & Knaves of 3 to 7 people; when to go up is this project's.
     Evidence: by hand, and a resumed run; nothing published was run.
@@ -106,11 +107,10 @@ class curriculum(uniform):  # noqa: N801
         self.levels = [*map(str, levels)]
         self.level, self.accuracy = 0, 0.0
         self.level_of: list[int] = []
+        self.filled = Counter[int]()
 
     def read(self, rows: Any) -> None:
         """Take each prompt's level from the training ``rows``; a `PartError` if their column has other values."""
-        if self.level_of:  # a rehearsal trains a few of the rows that were read
-            return
         known = self.column in rows.column_names
         values = [*map(str, rows[self.column] if known else ())]
         found = sorted({*values})
@@ -122,9 +122,12 @@ class curriculum(uniform):  # noqa: N801
     def __call__(self, count: int, num_prompts: int, seed: int) -> list[int]:
         """The next ``count`` prompts of the level."""
         chosen = self._next(count, num_prompts, seed, lambda each: not self._distance(each))
-        if len(chosen) < count:
-            others = {*range(num_prompts)} - {*chosen}
-            chosen += sorted(others, key=self._distance)[: count - len(chosen)]
+        if missing := count - len(chosen):
+            of_level = {*chosen}
+            others = [each for each in self._order(num_prompts, seed).tolist() if each not in of_level]
+            others.sort(key=lambda each: (self._distance(each), self.filled[each]))
+            self.filled.update(others[:missing])
+            chosen += others[:missing]
         return chosen
 
     def observe(self, prompts: Tensor, solved: Tensor) -> None:
@@ -138,13 +141,15 @@ class curriculum(uniform):  # noqa: N801
             self.walk, self.position, self.put_off = self.walk + 1, 0, []
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the walk is, on which level, and the accuracy there."""
-        return {**super().state_dict(), "level": self.level, "accuracy": self.accuracy}
+        """Where the walk is, on which level, the accuracy there, and how often each prompt has filled a batch."""
+        filled = dict(self.filled)
+        return {**super().state_dict(), "level": self.level, "accuracy": self.accuracy, "filled": filled}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on there."""
         super().load_state_dict(state)
         self.level, self.accuracy = state["level"], state["accuracy"]
+        self.filled = Counter({int(prompt): int(times) for prompt, times in state["filled"].items()})
 
     def _distance(self, prompt: int) -> int:
         return abs(self.level_of[prompt] - self.level) if self.level_of else 0

@@ -14,7 +14,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -65,22 +65,24 @@ def rehearse(experiment: Experiment, settings: Any) -> bool:
 
 def _small(experiment: Experiment, config: RunConfig) -> Experiment:
     small = replace(experiment, config=config, processes=1)
-    rows = {part: rows.select(_chosen(rows, 2 * _PROMPTS)) for part, rows in experiment.rows.items()}
+    sampler = experiment.strategies.prompt_sampler
+    kinds = ("task", getattr(sampler and sampler.function, "column", ""))
+    rows = {part: rows.select(_chosen(rows, 2 * _PROMPTS, kinds)) for part, rows in experiment.rows.items()}
     for name in ("verifiers", "environments", "strategies", "_tokenizer"):
         setattr(small, name, getattr(experiment, name))
     small.rows = rows
     return small
 
 
-def _chosen(rows: Any, at_least: int) -> list[int]:
-    """Numbers of the shortest rows of every task, ``at_least`` in all where there are as many."""
-    tasks = rows["task"][:] if "task" in rows.column_names else [None] * len(rows)
+def _chosen(rows: Any, at_least: int, kinds: Iterable[str]) -> list[int]:
+    """Numbers of the shortest rows for each value of the columns ``kinds``, at least so many in all where there are."""
+    values = [rows[name][:] for name in kinds if name in rows.column_names]
     sizes = [len(str(prompt)) for prompt in rows["prompt"][:]]
-    by_task: dict[Any, list[int]] = {}
+    by_kind: dict[str, list[int]] = {}
     for row in sorted(range(len(rows)), key=sizes.__getitem__):
-        by_task.setdefault(tasks[row], []).append(row)
-    each = -(-at_least // len(by_task))
-    return [row for found in by_task.values() for row in found[:each]]
+        by_kind.setdefault(str([each[row] for each in values]), []).append(row)
+    each = -(-at_least // len(by_kind))
+    return [row for found in by_kind.values() for row in found[:each]]
 
 
 def rehearsed_config(experiment: Experiment, model: Path, run: Path) -> RunConfig:
