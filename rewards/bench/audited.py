@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards.registry import Kind
-from evenkeel.rewards.user_verifiers.trl_function import TRLFunction
+from evenkeel.rewards.user_verifiers.trl_function import ReturnError, TRLFunction, rewards_of
 from evenkeel.rewards.verifier import Verdict, Verifier, as_verdict
 
 
@@ -21,8 +21,9 @@ class VerlFunction(TRLFunction):
 
     def judge_all(self, completions: Sequence[Any], references: Sequence[Any], token_ids: Any = None) -> list[Verdict]:
         """Score a batch; of a mapping that the function returns ``score`` counts."""
-        returned = map(self.called, references)
-        return [as_verdict(each["score"] if isinstance(each, dict) else each) for each in returned]
+        returned = [*map(self.called, references)]
+        scores = (each.get("score", each) if isinstance(each, dict) else each for each in returned)
+        return [*map(as_verdict, rewards_of(scores))]
 
 
 def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
@@ -44,6 +45,8 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
         fault, started = "", time.perf_counter()
         try:
             rewards = [verdict.score for verdict in verifier.judge_all(**item)]
+        except ReturnError as error:
+            fault = f"{error!s:.200}"
         except BaseException as error:  # noqa: BLE001 — any exception is a finding
             place = traceback.extract_tb(error.__traceback__)[-1]
             fault = f"raised {type(error).__name__}: {error!s:.200} ({Path(place.filename).name}:{place.lineno})"

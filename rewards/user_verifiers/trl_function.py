@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import SimpleNamespace
@@ -31,6 +31,10 @@ class TrainerState(SimpleNamespace):
 
 
 AT_START = TrainerState(global_step=0, max_steps=100, epoch=0.0, num_train_epochs=1, log_history=[])
+
+
+class ReturnError(ValueError):
+    """What a reward function returned is not a number, or ``None``, for each completion."""
 
 
 class TRLFunction(TokenVerifier):
@@ -89,17 +93,17 @@ class TRLFunction(TokenVerifier):
         """Score a batch; what the function logs becomes columns of each verdict, and metrics of the first.
 
         Raises:
-            TypeError: the function did not return a list of numbers and ``None``.
-            ValueError: another number of rewards, or of values in a column that it logs, than there are completions.
+            ReturnError: the function did not return a list of numbers and ``None``; or another number of rewards, or
+                of values in a column that it logs, than there are completions.
         """
         logged, metrics = defaultdict[str, list[Any]](list), list[tuple[str, float]]()
         arguments = self._arguments(completions, references, token_ids or [None] * len(completions))
         arguments["log_extra"] = lambda column, values: logged[column].extend(values)
         arguments["log_metric"] = lambda name, value: metrics.append((name, float(value)))
-        rewards = [as_verdict(reward).score for reward in self.called(arguments)]
+        rewards = rewards_of(self.called(arguments))
         for what, values in {"rewards": rewards, **logged}.items():
             if len(values) != len(completions):
-                raise ValueError(f"it returned {len(values)} {what} for {len(completions)} completions")
+                raise ReturnError(f"it returned {len(values)} {what} for {len(completions)} completions")
         logged = json.loads(json.dumps(logged, default=str))
         verdicts = []
         for row, reward in enumerate(rewards):
@@ -131,3 +135,13 @@ class TRLFunction(TokenVerifier):
             "completion_ids": [tokens(f"{text} <end>", ids) for text, ids in zip(completions, token_ids, strict=True)],
             "trainer_state": next((row["trainer_state"] for row in rows if "trainer_state" in row), AT_START),
         }
+
+
+def rewards_of(returned: Any) -> list[float | None]:
+    """What a function returned as rewards; a `ReturnError` where it is something else."""
+    if not isinstance(returned, Iterable):
+        raise ReturnError(f"it returned {returned!r:.60}. Return a list: a number, or None, for each completion.")
+    try:
+        return [as_verdict(reward).score for reward in returned]
+    except (TypeError, ValueError) as error:
+        raise ReturnError(str(error)) from error

@@ -36,7 +36,8 @@ def test_an_honest_function_is_left_alone(name: str, shape: str) -> None:
 @pytest.mark.parametrize(
     ("name", "found", "said"),
     [
-        ("one_for_all", {"fails in a batch"}, "returned 1 rewards for 8 completions"),
+        ("one_for_all", {"fails in a batch"}, "it returned 1 rewards for 8 completions: "),
+        ("one_number", {"pays no gold"}, ": it returned 0.5."),
         ("careless", {"fails in TRL"}, "trainer_state"),
         ("mean_of_the_batch", {"changes from call to call"}, "first 0.75, then"),
         ("needs_a_package", {"pays no gold"}, "No module named 'absent_package' (audited_functions.py"),

@@ -40,13 +40,13 @@ def test_each_of_trls_own_gives_the_rewards_that_trl_gets(name: str, options: di
 def test_it_gets_what_trl_passes_in_a_process_of_its_own_and_what_it_logs_is_logged() -> None:
     reward, logs = RewardFunction(build_verifier({"name": f"{HERE}:of_trl", "scale": 0.1}), "mine"), Logs()
     rows = batch("a", "b", "none", solution=["a"] * 3, level=[1, 2, 3], trainer_state=SimpleNamespace(global_step=7))
-    assert reward(**rows, log_extra=logs.extra, log_metric=logs.metric) == [0.1, 0.0, None]
+    assert reward(**rows, **logs.hooks) == [0.1, 0.0, None]
     assert [each.partition(", ")[2] for each in logs.columns["mine/reason"]] == ["level 1", "level 2", "level 3"]
     assert logs.columns["mine/reason"][0].split()[1] != f"{os.getpid()},"
     assert logs.metrics["mine/step"] == [7.0]
     assert logs.metrics["verifier/mine/frac_unscored"] == [0.0, 0.0], "None is not applicable, and no failure"
     for fault, said in {"crash": "SIGSEGV", "short": "2 rewards for 3", "raise": "no such row", "sleep": "= 3"}.items():
-        assert reward(**batch("a", "b", fault, solution=["a"] * 3), log_extra=logs.extra) == [None] * 3
+        assert reward(**batch("a", "b", fault, solution=["a"] * 3), **logs.hooks) == [None] * 3
         assert said in logs.columns["mine/reason"][0]
 
 
