@@ -115,7 +115,10 @@ def _readable_paths(preimported: Iterable[str]) -> list[str]:
     paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     paths += [*site.getsitepackages(), f"{sys.prefix}/lib", f"{sys.base_prefix}/lib", *_SYSTEM]
     for name in preimported:
-        if (spec := importlib.util.find_spec(name)) is not None:
+        parts = name.split(".")
+        for depth in range(1, len(parts) + 1):  # folders of one package may lie apart
+            if (spec := importlib.util.find_spec(".".join(parts[:depth]))) is None:
+                break
             paths += spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else [])
     return sorted({str(Path(path).resolve()) for path in paths if Path(path).exists()})
 

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from evenkeel.rewards.isolation.sandbox import Sandbox
-from evenkeel.rewards.isolation.sandbox.processes import started
+from evenkeel.rewards.isolation.sandbox.processes import _readable_paths, started
 from evenkeel.rewards.isolation.sandbox.sandbox import breaches
 from tests.paths import ROOT
 
@@ -18,6 +19,12 @@ def test_the_self_test_sees_every_attack_succeed_where_nothing_confines() -> Non
     for attack in ("read /etc/passwd", "list /", "write to /tmp", "open a socket", "signal the trainer", "fork"):
         assert attack in problem
     assert "start a program" in problem
+
+
+def test_all_folders_of_a_dotted_name_are_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "editable_folder" / "module").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert str(tmp_path / "editable_folder") in _readable_paths(["absent_package.module", "editable_folder.module"])
 
 
 # Loaded before the sandbox starts, as a container's profile or an old kernel would: landlock_create_ruleset is unknown.
