@@ -59,14 +59,18 @@ def generate_puzzles(
         return (canonical_statements(statements), (statements, found[0])) if len(found) == 1 else None
 
     puzzles: list[Puzzle] = []
-    for statements, solution in distinct(math.ceil(count / namings), draw):
-        drawn: set[tuple[str, ...]] = set()
-        while len(drawn) < namings:
-            inhabitants = tuple(rng.sample(list(names), num_people))
-            if inhabitants not in drawn:
-                drawn.add(inhabitants)
-                text = quiz(statements, inhabitants, style, rng)
-                puzzles.append(Puzzle(inhabitants, statements, solution, text))
+    try:
+        for statements, solution in distinct(math.ceil(count / namings), draw):
+            drawn: set[tuple[str, ...]] = set()
+            while len(drawn) < namings:
+                inhabitants = tuple(rng.sample(list(names), num_people))
+                if inhabitants not in drawn:
+                    drawn.add(inhabitants)
+                    text = quiz(statements, inhabitants, style, rng)
+                    puzzles.append(Puzzle(inhabitants, statements, solution, text))
+    except ValueError:
+        what = f"only {len(puzzles)} of {count} puzzles of {num_people} people were found."
+        raise ValueError(f"{what} Ask for fewer, or raise namings.") from None
     return puzzles[:count]
 
 

@@ -14,7 +14,6 @@ from tests.rewards.verifiers.test_knights_knaves_puzzle import brute_force
 @pytest.mark.parametrize("num_people", range(2, 9))
 def test_each_puzzle_has_its_one_solution_and_occurs_once(num_people):
     puzzles = generate_puzzles(num_people, 40, seed=num_people)
-
     assert len(puzzles) == 40  # 7 sizes × 40 = 280 puzzles in all
     assert all(brute_force(puzzle.statements) == {puzzle.solution} for puzzle in puzzles)
     assert all(len(set(puzzle.names)) == num_people for puzzle in puzzles)
@@ -24,7 +23,6 @@ def test_each_puzzle_has_its_one_solution_and_occurs_once(num_people):
 
 def test_train_and_test_share_no_puzzle_under_other_names():
     split = generate_split([2, 3], 120, 40, seed=1, names=("Ava", "Ben", "Cleo"), style="compact")
-
     train, test = ({canonical_statements(puzzle.statements) for puzzle in puzzles} for puzzles in split)
     assert (len(split.train), len(split.test)) == (240, 80)
     assert (len(train), len(test)) == (240, 80)
@@ -33,7 +31,6 @@ def test_train_and_test_share_no_puzzle_under_other_names():
 
 def test_namings_give_every_puzzle_to_so_many_inhabitants_on_one_side_only():
     split = generate_split(2, 40, 20, seed=1, names=("Ava", "Ben", "Cleo"), namings=4)
-
     train, test = (Counter(canonical_statements(puzzle.statements) for puzzle in puzzles) for puzzles in split)
     assert set(train.values()) == set(test.values()) == {4}
     assert not train.keys() & test.keys()
@@ -47,9 +44,11 @@ def test_namings_give_every_puzzle_to_so_many_inhabitants_on_one_side_only():
     [
         ({"names": ("Ava", "Ben", "Cleo"), "namings": 7}, "namings = 7: write 1 to 6"),
         ({"names": ("Ava", "Ben")}, "namings = 1"),
+        ({"num_people": 2, "count": 5005, "namings": 10}, r"only \d+0 of 5005 puzzles of 2 people"),
     ],
 )
-def test_arguments_out_of_range_are_refused(arguments, message):
+def test_arguments_out_of_range_are_refused(arguments, message, monkeypatch):
+    monkeypatch.setattr("evenkeel.rewards.generators.distinct.FRUITLESS", 5)  # of 10,000 draws
     with pytest.raises(ValueError, match=message):
         generate_puzzles(**{"num_people": 3, "count": 5, "seed": 0, **arguments})
 
@@ -64,8 +63,7 @@ def spoken_claims(quiz, names):
 
 def _as_python(text):
     text = re.sub(r"(\w+) is (not )?a (knight|knave)", _role_as_python, text)
-    conditional = re.fullmatch(r"[Ii]f (.*) then (.*)", text)
-    if conditional:
+    if conditional := re.fullmatch(r"[Ii]f (.*) then (.*)", text):
         return f"(not {conditional[1]} or {conditional[2]})"
     return text.replace("if and only if", "==")
 
