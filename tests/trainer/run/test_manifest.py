@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.record.manifest import (
     data_fingerprint,
+    differences,
     model_files,
     read_manifest,
     starting_point,
@@ -45,6 +46,12 @@ def test_the_record_holds_what_a_rerun_needs(recorded: Path):
     assert {"torch", "trl", "transformers", "numpy"} <= record["packages"].keys()
     assert record["machine"]["torch_threads"] >= 1
     assert load_config(recorded / "config.yaml").run_seed == 4
+
+
+def test_the_commit_of_a_hub_id_is_compared_where_both_know_it():
+    one, template, other = {"commit": "abc"}, {"model.chat_template": "t"}, {"model.chat_template": "u"}
+    for before, now, changed in ((template, template | one, 0), (template | one, other, 1), (one, {"commit": "d"}, 1)):
+        assert len(differences({"model_files": before}, {"model_files": now})) == changed
 
 
 def test_large_weights_are_read_at_both_ends(tmp_path: Path):

@@ -76,11 +76,9 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """A line for each thing that decides a run's numbers and is not what it was: ``packages.torch: 2.12 → 2.13``.
 
     Only keys in both records are compared, and only modules that both imported: a new import changes another file.
+    The commit of a hub id, which is not always known, is compared where both have it.
     """
     known = [key for key in DECIDES if key in before and key in now]
-    # the commit of a hub id is not always known
-    if not (before.get("model_files") and now.get("model_files")):
-        known = [key for key in known if key != "model_files"]
     old, new = (
         {place: value for key in known if record[key] for place, value in flattened(record[key], key).items()}
         for record in (before, now)
@@ -89,7 +87,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [
         f"{key}: changed" if key == "git_diff" else f"{key}: {_shown(old.get(key))} → {_shown(new.get(key))}"
         for key in changed
-        if not key.startswith("own_code.") or (key in old and key in new)
+        if (key in old and key in new) or not (key.startswith("own_code.") or key == "model_files.commit")
     ]
 
 
