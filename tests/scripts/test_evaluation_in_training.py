@@ -57,6 +57,8 @@ def test_sets_are_written_logged_and_the_best_checkpoint_is_kept(run_file: Path,
 
     again = tmp_path / "again"  # by the command, of each checkpoint: what the run itself found there, and the means
     command = [str(run), str(run / "config.yaml"), "--output", str(again), "--last"]
+    with pytest.raises(SystemExit):
+        evaluate([*command, "0"])
     assert evaluate([*command, "3"]) == 2
     assert evaluate([*command, "2"]) == 0
     steps = [int(name.removeprefix("checkpoint-")) for name in kept]

@@ -12,7 +12,7 @@ vLLM generates if it is installed and there is a CUDA device, else transformers.
 import argparse
 from collections.abc import Sequence
 
-from evenkeel.trainer.command import OVERRIDES, command_line, refused_in_words
+from evenkeel.trainer.command import OVERRIDES, command_line, positive, refused_in_words
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.libraries import load_libraries
 from evenkeel.trainer.run.library_errors import library_errors_in_words
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("config", type=named_file, help="YAML file with the held-out rows and their verifiers")
     command.add_argument("overrides", nargs="*", metavar="key=value", help=OVERRIDES)
     command.add_argument(
-        "--last", type=int, metavar="N", help="of a run's directory: its last N checkpoints, and means"
+        "--last", type=positive(int), metavar="N", help="of a run's directory: its last N checkpoints, and means"
     )
     command.add_argument("--output", metavar="DIRECTORY", help="default: runs/evaluations/<config>-<checkpoint>")
     return command

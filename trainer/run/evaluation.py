@@ -66,7 +66,7 @@ def evaluate(
 def _last_of(run: Path, count: int) -> list[str]:
     """The ``count`` newest good checkpoints of a run, oldest first."""
     good = [str(each) for each in checkpoints_of(run) if not fault_of(each)]
-    if not 0 < count <= len(good):
+    if count > len(good):
         what = f"--last {count}: {run} has {len(good)} whole checkpoints."
         raise Refusal(f"{what} Keep more of a run by trl.save_total_limit.")
     return good[:count][::-1]

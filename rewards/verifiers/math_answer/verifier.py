@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from evenkeel.rewards import extraction
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
-from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifier import BatchVerifier, Verdict
 from evenkeel.rewards.verifiers.math_answer.comparison import adds_percent, same
 from evenkeel.rewards.verifiers.math_answer.forms import Unreadable
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, depths, matching_end, without_dollars
@@ -46,7 +46,7 @@ class _Question:
 
 
 @dataclass(frozen=True)
-class MathAnswer(Verifier):
+class MathAnswer(BatchVerifier):
     r"""Score 1 for an answer that is mathematically the reference, and in a form that answers it, else 0.
 
     The answer is the content of the last ``\boxed{…}`` after the last ``</think>``, or the list of the last ones where
@@ -85,10 +85,6 @@ class MathAnswer(Verifier):
                 "last \\boxed{…}, 'answer_tag' for the <answer> block or 'marked' for #### and 'The answer is'"
             )
         self._pool()  # which checks its limits
-
-    def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge ``completion`` against ``reference``."""
-        return self.judge_all([completion], [reference])[0]
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge a batch; the worker processes share what needs algebra."""
