@@ -7,7 +7,10 @@ has to find how they make it. In `one_line` there is one such line, so that all 
 
 import random
 
+from rapidfuzz.distance import Levenshtein
+
 from evenkeel.rewards.generators.countdown import CountdownProblem
+from evenkeel.trainer.algorithms.revisions import RevisionOptions
 from scripts.tiny_policy.countdown_demonstrations import Attempt, attempts_at, nearest
 
 _MOST_FAILURES = 3
@@ -21,6 +24,17 @@ def one_line(problem: CountdownProblem, rng: random.Random, *, careful: bool) ->
     solving, failing = _shuffled(problem, rng)
     of_any = solving if careful else [*solving, *failing]
     return _completion([], rng.choice(of_any), "") if of_any else None
+
+
+def revised_line(problem: CountdownProblem, rng: random.Random) -> tuple[str, str] | None:
+    """The default revision prompt with a wrong answer of one line and a right sibling, and the right answer that takes
+    the fewest changes to the wrong one; ``None`` where there is no wrong or no right answer."""
+    solving, failing = _shuffled(problem, rng)
+    if not solving or not failing:
+        return None
+    wrong, *right = [_completion([], each, "") for each in (failing[0], *solving)]
+    shown = RevisionOptions().revision_prompt(problem.question, wrong, right[0])
+    return shown, min(right, key=lambda each: Levenshtein.distance(wrong.split(), each.split()))
 
 
 def several_lines(problem: CountdownProblem, rng: random.Random, *, careful: bool) -> str | None:

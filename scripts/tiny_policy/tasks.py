@@ -6,7 +6,7 @@ reinforcement learning must not occur in the warm-up.
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from evenkeel.rewards.environments.shipped import ENVIRONMENTS
 from evenkeel.rewards.generators import rows
 from evenkeel.rewards.generators.arithmetic import generate_arithmetic
-from evenkeel.rewards.generators.countdown import generate_countdown
+from evenkeel.rewards.generators.countdown import CountdownProblem, generate_countdown
 from evenkeel.rewards.generators.knights_knaves.generator import generate_puzzles
 from evenkeel.rewards.generators.small_programs import generate_programs
 from evenkeel.rewards.parts import build_verifier
@@ -23,7 +23,7 @@ from evenkeel.rewards.verifiers.knights_knaves.language import NAMES
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import Puzzle as KnightsKnavesPuzzle
 from scripts.tiny_policy import games_demonstrations as games
 from scripts.tiny_policy.arithmetic_demonstrations import demonstration as worked_arithmetic
-from scripts.tiny_policy.brief_countdown_demonstrations import one_line, several_lines
+from scripts.tiny_policy.brief_countdown_demonstrations import one_line, revised_line, several_lines
 from scripts.tiny_policy.brief_knights_knaves_demonstrations import noted_claims
 from scripts.tiny_policy.countdown_demonstrations import demonstration as worked_countdown
 from scripts.tiny_policy.games_demonstrations import Messages
@@ -65,6 +65,7 @@ class Task:
         tokens: ``words``: blanks are dropped, and decoding puts one between any two words; ``exact``: a token begins
             with the blank before it, and decoding gives back every blank and line break.
         layers: of the model.
+        revisions: more puzzles for the warm-up: revision prompts, and their completions.
     """
 
     puzzles: Mapping[str, Sequence[Puzzle]]
@@ -73,6 +74,7 @@ class Task:
     writes: str = "`<think> … </think> <answer> … </answer>`"
     tokens: Tokens = "words"
     layers: int = 4
+    revisions: Sequence[Puzzle] = ()
 
     @property
     def calls_tools(self) -> bool:
@@ -91,8 +93,9 @@ class Task:
 
     @property
     def warm_up(self) -> list[Puzzle]:
-        """The rest, of all kinds."""
-        return [puzzle for puzzles in self.puzzles.values() for puzzle in puzzles[self._end_of_pool :]]
+        """The rest, of all kinds, and the revisions."""
+        rest = [puzzle for puzzles in self.puzzles.values() for puzzle in puzzles[self._end_of_pool :]]
+        return [*rest, *self.revisions]
 
     @property
     def _end_of_pool(self) -> int:
@@ -109,11 +112,20 @@ def countdown_task() -> Task:
 
 def brief_countdown_task(demonstration: Callable[..., str | None]) -> Task:
     """Three numbers up to 20, a target up to 60, asked and answered in few words."""
-    problems = generate_countdown(
-        HELD_OUT + 2304 + 6000, num_numbers=3, max_number=20, max_target=60, seed=1, style="compact"
-    )
+    problems = _brief_countdown_problems()
     words = ["( ) + - * / = yes no", *(str(number) for number in range(100))]
     return Task({"countdown": _puzzles(problems, demonstration, "countdown")}, 2304, words, layers=2)
+
+
+def revised_countdown_task() -> Task:
+    """The brief task of one line; a quarter of the warm-up's rows show a wrong answer and a right one to revise by."""
+    task, rng = brief_countdown_task(one_line), random.Random(0)
+    revised = [revised_line(each, rng) for each in _brief_countdown_problems()[-2000:]]
+    revisions = [
+        Puzzle(shown, None, partial(_always, right), task.puzzles["countdown"][0].verifier)
+        for shown, right in filter(None, revised)
+    ]
+    return replace(task, vocabulary=[*task.vocabulary, revisions[0].question], revisions=revisions)
 
 
 def knights_knaves_task() -> Task:
@@ -190,6 +202,7 @@ def games_task() -> Task:
 TASKS: Mapping[str, Callable[[], Task]] = {
     "countdown": countdown_task,
     "countdown_one_line": partial(brief_countdown_task, one_line),
+    "countdown_one_line_revised": revised_countdown_task,
     "countdown_several_lines": partial(brief_countdown_task, several_lines),
     "knights_knaves": knights_knaves_task,
     "knights_knaves_two": partial(brief_knights_knaves_task, 2, 384, 896, namings=8),
@@ -197,6 +210,12 @@ TASKS: Mapping[str, Callable[[], Task]] = {
     "arithmetic_and_programs": arithmetic_and_programs_task,
     "games": games_task,
 }
+
+
+def _brief_countdown_problems() -> list[CountdownProblem]:
+    return generate_countdown(
+        HELD_OUT + 2304 + 6000, num_numbers=3, max_number=20, max_target=60, seed=1, style="compact"
+    )
 
 
 def _puzzles(
@@ -240,6 +259,10 @@ def _worked(
     demonstration: Callable[..., str | Messages | None], problem: Any, rng: random.Random, careful: bool
 ) -> str | Messages | None:
     return demonstration(problem, rng, careful=careful)
+
+
+def _always(completion: str, rng: random.Random, careful: bool) -> str:
+    return completion
 
 
 def _reference(puzzle: KnightsKnavesPuzzle) -> dict[str, Any]:
