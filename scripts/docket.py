@@ -84,13 +84,14 @@ def _row(path: Path, claim: Claim, answer: dict[str, Any] | None) -> list[str]:
     shown = f"**{answer['answer']}**"
     if answer["excludes_what_matters"]:
         shown += SMALLER.get(answer["answer"], "")
+    reason = answer.get("reason", "")
     needed = str(answer["seeds_needed"] or "more than 1,000")
     return [
         linked,
         claim.source,
         shown,
-        "<br>".join(_difference(claim, name, each) for name, each in answer["differences"].items()),
-        needed if answer["answer"] == "not decided" else "",
+        reason or "<br>".join(_difference(claim, name, each) for name, each in answer["differences"].items()),
+        needed if answer["answer"] == "not decided" and not reason else "",
         _cost(answer["cost"]),
     ]
 

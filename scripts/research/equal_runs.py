@@ -20,7 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.reports.outcomes import OUTCOMES, tokens_curve, tokens_reached
+from evenkeel.trainer.lab.reports.outcomes import (
+    OUTCOMES,
+    entropy_changes,
+    right_clusters,
+    tokens_curve,
+    tokens_reached,
+)
 from evenkeel.trainer.lab.reports.run_files import read_runs
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError, paired_difference
 from evenkeel.trainer.lab.statistics.verdict import outcome_of
@@ -88,22 +94,25 @@ def trained(folder: Path, runs: int) -> int:
 
 
 def pool_of(sweep: Path) -> Pool:
-    """Outcome → its value of each run, or values by item; of `tokens_to_threshold` each run's curve."""
+    """Outcome → its value of each run, or values by item; where these depend on other runs, what it takes of each."""
     runs = read_runs(sweep).all
     found: Pool = {name: outcome.measure(runs, "test").round(5).tolist() for name, outcome in OUTCOMES.items()}
     found["tokens_to_threshold"] = [[[*map(float, side)] for side in tokens_curve(each, "test")] for each in runs]
+    found["drift_between_right_answers"] = [dict(right_clusters(each, "test")) for each in runs]
     return found
 
 
 def values(pool: Pool, name: str, chosen: Sequence[int]) -> Floats:
     """The outcome of some runs of the pool, as `Outcome.measure` has it of these runs."""
     rows = [pool[name][each] for each in chosen]
+    if name == "drift_between_right_answers":
+        return entropy_changes([{item: (tuple(old), tuple(new)) for item, (old, new) in row.items()} for row in rows])
     return tokens_reached(rows) if name == "tokens_to_threshold" else np.array(rows, float)
 
 
 def usable(pool: Pool, name: str) -> Sequence[int]:
     """Places of the runs that have a value."""
-    return [place for place, row in enumerate(pool[name]) if not np.isnan(np.array(row, float)).all()]
+    return [place for place in range(len(pool[name])) if not np.isnan(values(pool, name, [place])).all()]
 
 
 def found(pool: Pool, name: str, chosen: Sequence[int], effect: float = 0.0) -> bool:

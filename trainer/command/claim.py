@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not (arguments.verify or arguments.no_run):
         load_libraries(arguments.file)
     from evenkeel.trainer.lab.claims.answering import answered
-    from evenkeel.trainer.lab.claims.certificate import SUFFIX, certificate, changes, write_certificate
+    from evenkeel.trainer.lab.claims.certificate import FILES, SUFFIX, certificate, changes, write_certificate
     from evenkeel.trainer.lab.reports.run_files import read_runs
     from evenkeel.trainer.lab.sweeps import commands
 
@@ -59,24 +59,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments.no_run and (status := commands.run(sweep_file)):
         return status
     runs = read_runs(Path(sweep.output_dir))
-    answers = {name: answered(claim, sweep, runs) for name, claim in claims.items()}
+    answers = {name: answered(name, claim, sweep, runs) for name, claim in claims.items()}
     path = arguments.file.with_name(arguments.file.stem + SUFFIX)
     content = certificate(arguments.file, sweep, sweep_file, answers)
     write_certificate(content, path)
     if arguments.json:
-        print(json.dumps({key: value for key, value in content.items() if key not in _LISTS}, indent=2))
+        print(json.dumps({key: value for key, value in content.items() if key not in FILES}, indent=2))
     else:
         print("\n".join([line for found in answers.values() for line in sentences(found)] + [f"Certificate: {path}"]))
     return 0
-
-
-_LISTS = ("configs", "data", "code", "results")
 
 
 def sentences(found: "Answered") -> list[str]:
     """The answer to a claim with its intervals and its cost."""
     claim, answer, cost = found.claim, found.answer, found.cost
     lines = ["", f"{answer.answer.capitalize()}: {claim.claim} ({claim.source})"]
+    lines += [f"  {answer.reason}"] if answer.reason else []
     for name, difference in answer.differences.items():
         each = difference if claim.sign > 0 else -difference
         items = f" × {each.num_items} items of {found.held_out}" if each.num_items else ""
@@ -86,7 +84,7 @@ def sentences(found: "Answered") -> list[str]:
     lines.append(f"  claimed: {claim.direction}")
     if answer.excludes_what_matters:
         lines.append(f"  a difference of {claim.matters:g} in the claimed direction is excluded")
-    if answer.answer == "not decided":
+    if answer.answer == "not decided" and not answer.reason:
         needed = answer.seeds_needed
         how_many = f"about {needed} seeds" if needed else "more than 1,000 seeds, or more held-out items,"
         lines.append(f"  {how_many} would find a difference of {claim.matters:g} in 80 % of sweeps")

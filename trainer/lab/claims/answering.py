@@ -9,6 +9,7 @@ from evenkeel.trainer.lab.reports.comparison import datasets_of, scored_runs
 from evenkeel.trainer.lab.reports.contrasts import contrast_of
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, read_runs, total
 from evenkeel.trainer.lab.statistics.claim import ClaimAnswer, claim_answer
+from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 
@@ -38,16 +39,16 @@ class Answered:
     runs: list[RecordedRun]
 
 
-def answered(claim: Claim, sweep: Sweep, runs: RecordedRuns) -> Answered:
-    """The answer by those of a sweep's ``runs`` that are of the claim's variants, with all of its seeds.
+def answered(name: str, claim: Claim, sweep: Sweep, runs: RecordedRuns) -> Answered:
+    """The answer to a claim by those of a sweep's ``runs`` that are of the claim's variants, with all of its seeds.
 
     Raises:
-        Refusal: some of them are not finished, were not scored on the held-out set, or have no value of the outcome.
+        Refusal: some of them are not finished, or were not scored on the held-out set. It gives the claim's ``name``.
     """
     names, root = (claim.variant, *claim.against), Path(sweep.output_dir)
     held_out = next(iter(datasets_of(runs)), "")
     if not held_out:
-        raise Refusal(f"No held-out set was scored in all runs of {root}. Write a data.test.")
+        raise Refusal(f"{name}: no held-out set was scored in all runs of {root}. Write a data.test.")
     planned = {
         name: {seed: by_seed[seed] for seed in sweep.seeds if seed in by_seed}
         for name, by_seed in runs.by_variant.items()
@@ -59,16 +60,20 @@ def answered(claim: Claim, sweep: Sweep, runs: RecordedRuns) -> Answered:
         if cell.variant in names and cell.seed not in scored.by_variant.get(cell.variant, {})
     ]
     if absent:
-        raise Refusal(f"{', '.join(absent)} of {root} are not finished or not scored. Run the claim again.")
+        raise Refusal(f"{name}: {', '.join(absent)} of {root} are not finished or not scored. Run the claim again.")
     ours = scored.by_variant[claim.variant]
     differences = {}
-    for other in claim.against:
-        pair = claim.variant, other, ours, scored.by_variant[other]
-        found = contrast_of(*pair, held_out, claim.compared).difference
-        differences[other] = found if claim.sign > 0 else -found
+    try:
+        for other in claim.against:
+            pair = claim.variant, other, ours, scored.by_variant[other]
+            found = contrast_of(*pair, held_out, claim.compared).difference
+            differences[other] = found if claim.sign > 0 else -found
+        answer = claim_answer(differences, claim.matters)
+    except StatisticsError as error:
+        answer = ClaimAnswer("not decided", {}, False, None, str(error))
     used = [run for name in names for run in scored.by_variant[name].values()]
     if sweep.tune is not None:  # the variant of a tuning cell: ``ar,learning_rate=1e-4``
         used += [run for run in read_runs(root / "tuning").all if run.variant.partition(",")[0] in names]
     seconds = total(run.device_seconds for run in used)
     cost = Cost(len(used), None if seconds is None else seconds / 3600, total(run.tokens for run in used))
-    return Answered(claim, claim_answer(differences, claim.matters), held_out, cost, used)
+    return Answered(claim, answer, held_out, cost, used)

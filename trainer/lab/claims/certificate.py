@@ -25,7 +25,7 @@ from evenkeel.trainer.run.record.files import CONFIG, EVALUATIONS, MANIFEST, MET
 
 PACKAGE = CONFIGS.parent
 ROOMS = ("trainer", "rewards")
-_FILES = ("configs", "data", "code", "results")
+FILES = ("configs", "data", "code", "results")
 SUFFIX = ".certificate.json"
 """The certificate lies next to the file of the claims: ``order.yaml``, ``order.certificate.json``."""
 
@@ -54,6 +54,7 @@ def _answer(found: Answered) -> dict[str, Any]:
     return {
         **found.claim.model_dump(),
         "answer": found.answer.answer,
+        "reason": found.answer.reason,
         "differences": {
             name: {key: value for key, value in asdict(each).items() if key in _SHOWN}
             for name, each in found.answer.differences.items()
@@ -94,7 +95,7 @@ def read_certificate(path: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict) or not {"sha256", "answers", *_FILES} <= content.keys():
+        if not isinstance(content, dict) or not {"sha256", "answers", *FILES} <= content.keys():
             raise ValueError("keys are missing")
     except (OSError, ValueError) as error:
         raise Refusal(f"{path} is not a certificate of claims: {error}. `evenkeel claim FILE` writes one.") from error
@@ -107,7 +108,7 @@ def changes(path: Path) -> list[str]:
     folder = path.absolute().parent
     own = content.pop("sha256")
     found = [] if own == _own_hash(content) else [f"certificate: {path.name}: changed"]
-    for kind in _FILES:
+    for kind in FILES:
         recorded = content[kind]
         now = _code() if kind == "code" else _hashed((folder / name for name in recorded), folder)
         for name in sorted({*recorded, *now}):

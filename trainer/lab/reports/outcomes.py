@@ -8,8 +8,9 @@ update does (rose_share, frozen_move, gradient_norm_share) is measured by ``even
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import mean
 from typing import Any, Literal
@@ -18,7 +19,7 @@ import numpy as np
 
 from evenkeel.trainer.evaluation.metrics import pass_at_k
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies
-from evenkeel.trainer.lab.reports.held_out import Floats, read_answers
+from evenkeel.trainer.lab.reports.held_out import Answers, Floats, read_answers
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 
@@ -29,6 +30,8 @@ Runs = Sequence[RecordedRun]
 Measure = Callable[[Runs, str], Floats]
 Curve = tuple[Sequence[float], Sequence[float]]
 """Of a run's evaluations: tokens so far and accuracies, (P,) each."""
+Clusters = Mapping[int, tuple[tuple[int, ...], tuple[int, ...]]]
+"""Item → sizes of the clusters of equal right answers, before training and at the last evaluation."""
 KL = "kl"
 RESIDUAL = "cancellation/shared_prefix"
 NONE = [math.nan]
@@ -44,6 +47,7 @@ class Outcome:
         samples, evaluations: completions of a held-out row, and evaluations, that it takes at least.
         start: whether it takes an evaluation before training.
         metric: of the log, that it takes; empty where it takes none.
+        reason: why a run that logged all of this may have no value.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Outcome:
     evaluations: int = 1
     start: bool = False
     metric: str = ""
+    reason: str = "No row has enough verdicts in all runs."
 
     @property
     def needs(self) -> str:
@@ -73,10 +78,18 @@ class Outcome:
         """
         found = self.measure(runs, dataset)
         rows = zip(runs, [*found], strict=True)
-        if absent := [f"{run.variant}-s{run.seed}" for run, row in rows if np.isnan(row).all()]:
-            lacking = f"{', '.join(absent)}: no {self.name} can be computed."
-            raise StatisticsError(f"{lacking} It takes {self.needs}.")
+        if absent := [run for run, row in rows if np.isnan(row).all()]:
+            unlogged = [run for run in absent if not self._is_logged(run, dataset)]
+            cells = ", ".join(f"{run.variant}-s{run.seed}" for run in unlogged or absent)
+            reason = f"It takes {self.needs}." if unlogged else self.reason
+            raise StatisticsError(f"{cells}: no {self.name} can be computed. {reason}")
         return found
+
+    def _is_logged(self, run: RecordedRun, dataset: str) -> bool:
+        """Whether the run has what this outcome needs."""
+        curve, samples = run.held_out()[dataset], _samples(run.final_answers(dataset))
+        evaluated = len(curve) >= self.evaluations + self.start and (0.0 in curve or not self.start)
+        return evaluated and samples >= self.samples and (not self.metric or bool(run.series(self.metric)))
 
 
 OUTCOMES: dict[str, Outcome] = {}
@@ -103,16 +116,21 @@ def accuracy(runs: Runs, dataset: str) -> Floats:
 
 @outcome("share", 1, by_item=True, samples=2)
 def coverage(runs: Runs, dataset: str) -> Floats:
-    """pass@k − avg@k at the last evaluation, with k the fewest samples of a row in the compared runs."""
+    """pass@k − avg@k at the last evaluation, on rows with k scored samples; k: of most rows, the fewest of a run."""
     last = [run.final_answers(dataset) for run in runs]
-    answers = [found.verdicts_by_item if found else {} for found in last]
-    items = sorted(set.intersection(*map(set, answers)))
-    k = min((len(each[item]) for each in answers for item in items), default=0)
+    k = min(map(_samples, last))
     if k < 2:
         return np.full(len(runs), np.nan)
-    verdicts = [[each[item] for item in items] for each in answers]
-    solved = [[pass_at_k(np.array([row]), k)[0] for row in rows] for rows in verdicts]
+    answers = [found.verdicts_by_item for found in last if found]
+    items = sorted(set.intersection(*map(set, answers)))
+    solved = [[pass_at_k(np.array([each[item]]), k)[0] for item in items] for each in answers]
     return np.array(solved) - final_accuracies(runs, dataset)
+
+
+def _samples(answers: Answers | None) -> int:
+    """The most common number of samples of a row, the larger of equals: a lost completion does not lower it."""
+    often = Counter(map(len, answers.verdicts_by_item.values() if answers else ()))
+    return max(often, key=lambda count: (often[count], count), default=1)
 
 
 @outcome("nats a token", 1, metric="entropy")
@@ -128,7 +146,7 @@ def _end(run: RecordedRun, metric: str) -> float:
     return mean([value for point, value in series.items() if point >= first] or NONE)
 
 
-@outcome("log (nats a token for each point)", -1, start=True, metric=KL)
+@outcome("log (nats a token for each point)", -1, start=True, metric=KL, reason="It gained nothing, or KL is 0.")
 def tax(runs: Runs, dataset: str) -> Floats:
     """Log of `kl`, from the initial policy on the trained tokens, mean over the last tenth of the rollout batches, over
     the points of accuracy gained since before training; none where nothing was gained.
@@ -145,22 +163,23 @@ def _log(value: float) -> float:
     return math.log(value) if value > 0 else math.nan
 
 
-@outcome("nats", 1, by_item=True, samples=2, start=True)
+@outcome("nats", 1, by_item=True, samples=2, start=True, reason="No row has two right answers throughout.")
 def drift_between_right_answers(runs: Runs, dataset: str) -> Floats:
-    """Entropy of the clusters of a row's equal right answers at the last evaluation − before training, both of as many
-    answers (rarefied), on rows with two at both in all compared runs.
+    """Entropy of the clusters of a row's equal right answers at the last evaluation − before training, of equally many
+    answers everywhere (rarefied): the fewest of the row before or after in a compared run; rows with two or more.
     """
-    changes = []
-    for run in runs:
-        before = _right_answers(run.answers.get(dataset, {}).get(0))
-        after = _right_answers(run.final_file(dataset))
-        changes.append({item: entropy_change(before.get(item, []), after[item]) for item in after})
-    items = sorted(set().union(*changes))
-    return np.array([[each.get(item, math.nan) for item in items] for each in changes])
+    return entropy_changes([right_clusters(run, dataset) for run in runs])
 
 
-def _right_answers(file: Path | None) -> dict[int, list[str]]:
-    """Item → its right answers: the last ``<answer>`` as it was written, or else what the verifier read."""
+def right_clusters(run: RecordedRun, dataset: str) -> Clusters:
+    """Those of a run, of rows with two right answers or more at both."""
+    before = _right_answers(run.answers.get(dataset, {}).get(0))
+    after = _right_answers(run.final_file(dataset))
+    return {item: (before[item], after[item]) for item in before.keys() & after.keys()}
+
+
+def _right_answers(file: Path | None) -> dict[int, tuple[int, ...]]:
+    """Item → sizes of the clusters of its right answers, two or more: the last ``<answer>``, or what was read."""
     answers = read_answers(file) if file else None
     found: dict[int, list[str]] = {}
     for record in answers.counted if answers else ():
@@ -169,29 +188,31 @@ def _right_answers(file: Path | None) -> dict[int, list[str]]:
         text = written[-1] if written else record.get("answer")
         if record.get("correct") and text is not None:
             found.setdefault(record["item"], []).append(" ".join(text.split()))
-    return found
+    return {item: tuple(Counter(texts).values()) for item, texts in found.items() if len(texts) > 1}
 
 
-def entropy_change(before: Sequence[str], after: Sequence[str]) -> float:
-    """`rarefied_entropy` after − before, both of the smaller number of answers; NaN where that is below 2."""
-    size = min(len(before), len(after))
-    if size < 2:
-        return math.nan
-    return rarefied_entropy(after, size) - rarefied_entropy(before, size)
+def entropy_changes(runs: Sequence[Clusters]) -> Floats:
+    """`rarefied_entropy` after − before, (runs, items), of items that all have, of as many answers in all runs."""
+    changes = []
+    for item in sorted(set.intersection(*map(set, runs))):
+        pairs = [run[item] for run in runs]
+        size = min(sum(clusters) for pair in pairs for clusters in pair)
+        changes.append([rarefied_entropy(after, size) - rarefied_entropy(before, size) for before, after in pairs])
+    return np.array(changes).reshape(-1, len(runs)).T
 
 
-def rarefied_entropy(answers: Sequence[str], size: int) -> float:
-    """Expected entropy, in nats, of ``size`` of the answers, drawn without replacement: more of them add nothing.
+@cache
+def rarefied_entropy(clusters: tuple[int, ...], size: int) -> float:
+    """Expected entropy, in nats, of ``size`` answers, drawn without replacement: more of them add nothing.
 
-    ``−Σ_K Σ_j h(j) · j/n · log(j/n)``, K answers in each cluster of equal ones, h hypergeometric: n drawn, K of all N.
-    Source: rarefaction, Hurlbert 1971, Ecology 52.
+    ``−Σ_K Σ_j h(j) · j/n · log(j/n)``, K answers in each of the ``clusters`` of equal ones, h hypergeometric: n drawn,
+    K of all N. Source: rarefaction, Hurlbert 1971, Ecology 52.
     """
     from scipy import stats  # not for the names of outcomes
 
     drawn = np.arange(1, size + 1)
     terms = -drawn / size * np.log(drawn / size)
-    clusters = Counter(answers).values()
-    chances = [stats.hypergeom.pmf(drawn, len(answers), each, size) for each in clusters]
+    chances = [stats.hypergeom.pmf(drawn, sum(clusters), each, size) for each in clusters]
     return float(sum(each @ terms for each in chances))
 
 
@@ -202,9 +223,9 @@ def jitter(runs: Runs, dataset: str) -> Floats:
     return np.array([mean(np.abs(np.diff(each, 2)).tolist() or NONE) for each in curves])
 
 
-@outcome("log (tokens)", -1, evaluations=2)
+@outcome("log (tokens)", -1, evaluations=2, metric="num_tokens", reason="It began at the threshold.")
 def tokens_to_threshold(runs: Runs, dataset: str) -> Floats:
-    """Log of the tokens until accuracy first reaches the highest one that all compared runs reach after the start."""
+    """Log of the tokens until accuracy, lower at first, reaches the highest one that all compared runs reach later."""
     return tokens_reached([tokens_curve(run, dataset) for run in runs])
 
 
@@ -228,11 +249,9 @@ def tokens_reached(curves: Sequence[Curve]) -> Floats:
     threshold = min(max(accuracies[1:]) for _, accuracies in curves)
     found = []
     for tokens, accuracies in curves:
-        above = np.greater_equal(accuracies, threshold)
-        end = int(above.argmax()) + 1
-        part = slice(max(0, end - 2), end)
-        reached = np.interp(threshold, accuracies[part], tokens[part])
-        found.append(_log(float(reached)))
+        end = int(np.greater_equal(accuracies, threshold).argmax())
+        part = slice(end - 1, end + 1)
+        found.append(_log(float(np.interp(threshold, accuracies[part], tokens[part]))) if end else math.nan)
     return np.array(found)
 
 

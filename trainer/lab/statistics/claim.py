@@ -38,12 +38,14 @@ class ClaimAnswer:
             some interval lies below it.
         seeds_needed: of an undecided claim: about how many seeds would find the smallest effect that matters in 80 %;
             ``None`` where more than 1,000 would be needed, or other items, and where too few seeds are there to say.
+        reason: why there are no differences, where some run has no value: the claim is then not decided.
     """
 
     answer: Answer
     differences: dict[str, Estimate]
     excludes_what_matters: bool
     seeds_needed: int | None
+    reason: str = ""
 
 
 def claim_answer(differences: Mapping[str, Estimate], matters: float) -> ClaimAnswer:

@@ -10,6 +10,7 @@ import pytest
 from evenkeel.trainer.command.claim import main
 from evenkeel.trainer.lab.claims.certificate import changes
 from evenkeel.trainer.run.config.yaml_document import write
+from scripts.docket import page
 from tests.paths import ROOT
 from tests.trainer.lab.reports.recorded_sweep import VARIANTS, record_sweep
 
@@ -87,8 +88,6 @@ def test_a_claim_is_about_the_outcome_that_it_names(folder: Path, capsys: pytest
     assert "Write outcomes: [accuracy, residual] there" in capsys.readouterr().err
     with (folder / "sweep.yaml").open("a") as file:
         file.write("outcomes: [accuracy, residual]\n")
-    assert main([written(folder, **claim), "--no-run"]) == 2
-    assert "no residual can be computed" in capsys.readouterr().err
     for seed in range(5):
         for variant in ("grpo", "lopti"):
             with (folder / f"results/{variant}-s{seed}/run/metrics.jsonl").open("a") as log:
@@ -102,12 +101,23 @@ def test_a_claim_is_about_the_outcome_that_it_names(folder: Path, capsys: pytest
 
 
 def test_a_file_holds_all_claims_of_its_sweep(folder: Path, capsys: pytest.CaptureFixture[str]):
-    claims = {"helps": CLAIM, "hurts": {**CLAIM, "direction": "worse"}}
+    """Nobody logged a residual: that claim is not decided, and the others are answered."""
+    with (folder / "sweep.yaml").open("a") as file:
+        file.write("outcomes: [accuracy, residual]\n")
+    claims = {"shares": {**CLAIM, "outcome": "residual"}, "helps": CLAIM, "hurts": {**CLAIM, "direction": "worse"}}
     (folder / "order.yaml").write_text(write({"sweep": "sweep.yaml", "claims": claims}))
     assert main([str(folder / "order.yaml"), "--no-run"]) == 0
     found = {name: each["answer"] for name, each in certified(folder)["answers"].items()}
-    assert found == {"helps": "supported", "hurts": "contradicted"}
-    assert capsys.readouterr().out.count("Lopti helps.") == 2
+    assert found == {"shares": "not decided", "helps": "supported", "hurts": "contradicted"}
+    said, reason = capsys.readouterr().out, certified(folder)["answers"]["shares"]["reason"]
+    assert said.count("Lopti helps.") == 3
+    assert "no residual can be computed" in reason
+    (folder / "docket").mkdir()
+    for path in folder.glob("order.*"):
+        shutil.copy(path, folder / "docket")
+    for text in (said, page(folder / "docket")):
+        assert reason in text
+        assert "more than 1,000" not in text
 
 
 def test_one_changed_byte_is_noticed_and_named(folder: Path, capsys: pytest.CaptureFixture[str]):
@@ -163,7 +173,7 @@ def test_what_cannot_be_answered_is_refused(
 def test_fewer_seeds_than_planned_are_no_answer(folder: Path, capsys: pytest.CaptureFixture[str]):
     (folder / "results/ar-s4/run/summary.json").unlink()
     assert main([str(folder / "order.yaml"), "--no-run"]) == 2
-    assert "ar-s4 of results are not finished" in capsys.readouterr().err
+    assert "helps: ar-s4 of results are not finished" in capsys.readouterr().err
 
 
 def test_seeds_that_are_added_to_an_answer_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]):

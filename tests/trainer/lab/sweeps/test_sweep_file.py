@@ -136,4 +136,6 @@ def test_every_variant_of_a_sweep_that_ships_is_a_run_and_compared_fairly(path: 
         path.write_text(write({**settings, "config": begun.config, "seeds": begun.seeds}))
     sweep, tree = load_sweep(path)
     sweep = sweep.model_copy(update={"seeds": sweep.seeds[:1]})
-    check_fair(sweep, plans_of(sweep, cells_of(sweep), tree), tree)
+    plans = plans_of(sweep, cells_of(sweep), tree)
+    check_fair(sweep, plans, tree)
+    assert "coverage" in sweep.outcomes or path.match("docket_*") or plans[0].config.evaluation.samples < 2
