@@ -138,4 +138,4 @@ def test_every_variant_of_a_sweep_that_ships_is_a_run_and_compared_fairly(path: 
     sweep = sweep.model_copy(update={"seeds": sweep.seeds[:1]})
     plans = plans_of(sweep, cells_of(sweep), tree)
     check_fair(sweep, plans, tree)
-    assert "coverage" in sweep.outcomes or path.match("docket_*") or plans[0].config.evaluation.samples < 2
+    assert "coverage" in sweep.outcomes or path.match("docket_*") or (plans[0].config.evaluation.samples or 1) < 2
