@@ -101,10 +101,7 @@ class Verifier(ABC):
         return None
 
     def unanswerable(self, reference: Any) -> str:
-        """The reason why no completion can be right against a readable ``reference``; empty if one can.
-
-        Empty also if finding out would take too long.
-        """
+        """Why no completion can be right against a readable ``reference``; empty if one can, or if this takes long."""
         return ""
 
 

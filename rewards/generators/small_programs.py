@@ -13,10 +13,7 @@ _INPUTS = [x for x in range(-20, 21) if x not in (0, 1)]
 
 @dataclass(frozen=True)
 class ProgramProblem:
-    """Start with x, do ``steps`` such as ``("+", 4)`` one after another, and return the result.
-
-    The tests call the function with each of ``inputs``.
-    """
+    """Start with x, do ``steps`` such as ``("+", 4)`` in turn, return the result; tests call it with ``inputs``."""
 
     steps: tuple[tuple[str, int], ...]
     inputs: tuple[int, ...]

@@ -83,7 +83,6 @@ class Countdown(Verifier):
         return f"no expression over {used} {list(numbers)} equals {target}"
 
     def _fault(self, answer: str, numbers: tuple[int, ...], target: int) -> str | None:
-        """The fault of the answer, or ``None``."""
         text, equals, claim = answer.partition("=")
         if equals and claim.strip() != str(target):
             return f"'= {claim.strip()[:40]}' stands after the expression; the target is {target}"

@@ -33,5 +33,6 @@ def engine_ratio(
     ratio = log_ratio.exp()
     if mode.endswith("truncate"):
         return ratio if clip_min is None and clip_max is None else ratio.clamp(min=clip_min, max=clip_max)
-    low, high = -math.inf if clip_min is None else clip_min, math.inf if clip_max is None else clip_max
+    low = -math.inf if clip_min is None else clip_min
+    high = math.inf if clip_max is None else clip_max
     return torch.where((ratio < low) | (ratio > high), 0.0, ratio)

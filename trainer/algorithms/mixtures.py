@@ -86,7 +86,6 @@ def find_estimator(spec: Any) -> Strategy:
 
 
 def _together(traits: list[Traits]) -> Traits:
-    """The traits of a sum of estimators with these ``traits``."""
     cancels = [each.cancels_shared_tokens for each in traits]
     return Traits(
         trains_dead_groups=any(each.trains_dead_groups for each in traits),

@@ -189,7 +189,6 @@ def _called(strategy: Strategy, signals: dict[str, Any]) -> Any:
 
 
 def _checked(strategy: Strategy, signals: dict[str, Any]) -> Tensor:
-    """The result for ``signals``, checked against the contract of its kind."""
     result, where = _called(strategy, signals), f"{WHERE} at step {signals['step']} of {MAX_STEPS}"
     if strategy.kind == ADVANTAGE:
         return checked_advantages(strategy, result, signals["rewards"], GROUP_SIZE, NUM_TOKENS, where)

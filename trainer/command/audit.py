@@ -100,7 +100,6 @@ def as_json(audit: Audit) -> dict[str, Any]:
 
 
 def _table(rows: dict[str, dict[str, int | None]]) -> str:
-    """Titles and their counts by `COLUMNS`."""
     width = max(map(len, rows)) + 2
     lines = [" " * width + "".join(f"  {name}" for name in COLUMNS)]
     for title, counts in rows.items():

@@ -134,7 +134,9 @@ def _verifier(name: str) -> str:
     """A reward function as TRL names it, ``accuracy_reward`` or ``package.module.function``, as it is named here."""
     if ":" in name:
         return name
-    return ":".join(name.rsplit(".", 1)) if "." in name else f"trl.rewards:{name}" if "_reward" in name else name
+    if "." in name:
+        return ":".join(name.rsplit(".", 1))
+    return f"trl.rewards:{name}" if "_reward" in name else name
 
 
 def _is_launchers(word: str, name: str, has_run: bool) -> bool:

@@ -20,10 +20,7 @@ def verdict_of(record: Mapping[str, Any], name: str) -> str:
 
 
 def differences(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """Pair of verifiers that read answers → completions of both with different verdicts.
-
-    Verifiers of the form alone are left out.
-    """
+    """Pair of verifiers that read answers, not the form alone → completions of both with different verdicts."""
     columns = {column for record in records for column in record}
     reading = [name for name in reward_names(records) if {f"{name}/answer", f"{name}/right"} <= columns]
     return {

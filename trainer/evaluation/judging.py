@@ -118,13 +118,18 @@ class Tally:
 
 def _first_answer(columns: Mapping[str, Any], names: Mapping[str, Any]) -> str | None:
     """The answer that the first function of the completion's task read: those of other tasks give no reason."""
-    return next((columns.get(f"{name}/answer") for name in names if columns.get(f"{name}/reason") is not None), None)
+    for name in names:
+        if columns.get(f"{name}/reason") is not None:
+            return columns.get(f"{name}/answer")
+    return None
 
 
 def _is_right(function: RewardCallable, score: float | None) -> bool | None:
     """True for the full score, as in accuracy; ``None`` = unscored, or the function has no verifier."""
     verifier = getattr(function, "verifier", None)
-    return score >= verifier.full_score if score is not None and isinstance(verifier, Verifier) else None
+    if score is None or not isinstance(verifier, Verifier):
+        return None
+    return score >= verifier.full_score
 
 
 def _reward(scores: Sequence[float | None], weights: Sequence[float]) -> float | None:

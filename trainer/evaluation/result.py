@@ -24,9 +24,7 @@ class EvaluationResult:
     """One held-out set, answered and scored.
 
     Attributes:
-        dataset: the set's name.
         step: optimizer steps after which the policy was evaluated.
-        decodings: how the completions were drawn.
         records: one mapping per completion, of all processes.
         seconds: wall time of generation, on the main process.
     """

@@ -15,7 +15,6 @@ def page_templates(folder: Path, *, autoescape: bool = True, **filters: Callable
 
     Args:
         autoescape: whether values are escaped, as HTML must be: a policy may have written them.
-        filters: template name → filter.
     """
     environment = Environment(
         loader=FileSystemLoader([folder, _SHARED]),

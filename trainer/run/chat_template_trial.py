@@ -26,11 +26,7 @@ FORMS = [[*start, *_TURNS[:end]] for start in ([], [{"role": "system", "content"
 def rendering_fault(
     tokenizer: Any, conversations: Sequence[Any] = FORMS, options: Mapping[str, Any] | None = None
 ) -> str | None:
-    """Why the template of ``tokenizer`` must not be rendered; ``None`` if it ends within limits, even with an error.
-
-    Args:
-        options: of the template, besides the special tokens.
-    """
+    """Why the template of ``tokenizer`` must not be rendered; ``None`` if it ends within limits, even with an error."""
     template = tokenizer.chat_template
     item = {
         "conversations": conversations,

@@ -117,7 +117,6 @@ def _written(node: Node, place: Place) -> Iterator[tuple[Place, object]]:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """The error was raised in this package's own code."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and any(Path(frames[-1].filename).is_relative_to(room) for room in _OURS)
 

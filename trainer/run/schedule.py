@@ -1,7 +1,4 @@
-"""Refused arguments of TRL: checkpoints, evaluations and the end of a run must lie between rollout batches.
-
-`ARGUMENT_RULES` check TRL's finished `GRPOConfig`, before a model is loaded.
-"""
+"""Refused arguments of TRL: checkpoints, evaluations and the end of a run must lie between rollout batches."""
 
 import math
 from collections.abc import Mapping

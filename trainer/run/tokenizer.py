@@ -70,7 +70,6 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
 
 
 def _text_of(file: str) -> str:
-    """The text of ``model.chat_template``."""
     text, fault = "", file_fault(Path(file), _MOST_BYTES)
     try:
         text = "" if fault else Path(file).read_text(encoding="utf-8")
@@ -117,8 +116,8 @@ def folder_fault(name: str) -> Refusal | None:
         code, what = "no-model", "has no config.json, so it is not a model."
         instead = f"Name one of its checkpoints, such as {made[-1]}." if made else "Name a model's folder."
         instead = "Merge the adapter into its model (evenkeel export), and name that folder." if adapter else instead
-    return (
-        Refusal(problems=[Problem(("model", "name_or_path"), f"is {name!r}, which {what}", instead, code=code)])
-        if what
-        else None
-    )
+    if not what:
+        return None
+    place = ("model", "name_or_path")
+    fault = Problem(place, f"is {name!r}, which {what}", instead, code=code)
+    return Refusal(problems=[fault])

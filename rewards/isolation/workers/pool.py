@@ -229,7 +229,6 @@ class WorkerGroup:
         return None
 
     def _on_last_message(self, worker: WorkerProcess, message: dict[str, Any]) -> WorkerResult | None:
-        """Handle the message that a worker is ready, or done with its item."""
         if self._busy[worker] is not None and message.get("status") not in ("done", "raised", "memory_limit"):
             raise WorkerMessageError("a message without a status")
         if self._busy.pop(worker) is None:

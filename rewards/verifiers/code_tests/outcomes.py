@@ -102,10 +102,7 @@ def opened(sandbox: Sandbox, side: Literal["answer", "tests"], limits: Limits) -
 
 
 def read_frame(frame: bytes) -> list[object]:
-    """A reply as a nonempty list.
-
-    Raises ``AnswerError`` if it is forged, too long, or not a plain value.
-    """
+    """A reply as a nonempty list; ``AnswerError`` if it is forged, too long, or not a plain value."""
     if len(frame) > LONGEST_REPLY:
         raise AnswerError(f"the program returned {len(frame)} bytes, more than {LONGEST_REPLY}")
     try:

@@ -82,10 +82,7 @@ class ReasoningGym(BatchVerifier):
 
 
 def _read_reference(reference: Any) -> tuple[dict[str, str], tuple[Any, Any]]:
-    """Texts of task, config and entry, and the entry's answer and metadata.
-
-    Raises ``ValueError`` if parts are missing; the scorer itself checks them in the sandbox.
-    """
+    """Texts of task, config and entry, the entry's answer and metadata; ``ValueError`` if parts are missing."""
     try:
         fields = {"task": reference["task"], "config": reference.get("config") or "{}", "entry": reference["entry"]}
         read = json.loads(fields["entry"])

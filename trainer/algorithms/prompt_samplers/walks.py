@@ -173,11 +173,9 @@ class unsolved(uniform):  # noqa: N801
     def __call__(self, count: int, num_prompts: int, seed: int) -> list[int]:
         """The next ``count`` prompts that are not resting."""
         chosen = self._next(count, num_prompts, seed, self._awake)
-        for prompt in sorted(self.solved_in, key=lambda one: (self.solved_in[one], one)):
-            if len(chosen) == count:
-                break
-            chosen += [prompt] if prompt not in chosen else []
-        return chosen
+        rested = sorted(self.solved_in, key=lambda one: (self.solved_in[one], one))
+        others = [prompt for prompt in rested if prompt not in chosen]
+        return chosen + others[: count - len(chosen)]
 
     def observe(self, prompts: Tensor, solved: Tensor) -> None:
         """Remember which ``prompts`` (P,) were solved; ``solved`` (P,): share of right responses, NaN unscored."""

@@ -55,11 +55,7 @@ class Observation:
 
 
 class Examination:
-    """The rules, applied at every line of a log. Findings in a log of TRL's name its arguments, without ``trl.``.
-
-    Attributes:
-        findings: name of the rule → what it found so far.
-    """
+    """The rules, applied at every line of a log. Findings in a log of TRL's name its arguments, without ``trl.``."""
 
     def __init__(self) -> None:
         self.log = Log()

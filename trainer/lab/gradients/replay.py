@@ -78,10 +78,7 @@ def group_gradients(
     """For each group (coefficients (S, r), jacobian (r, D)): its S gradients are their product.
 
     Ascent directions: ``Σ_{i,t} C_{i,t} ∇ log π``. A group has one forward pass, and as many backward passes as a
-    `basis` of its contributions has rows; none where nothing contributes.
-
-    Args:
-        contributions: (S, N, T).
+    `basis` of its ``contributions`` (S, N, T) has rows; none where nothing contributes.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     size = batch.group_size

@@ -15,10 +15,7 @@ class CountSketch:
 
     ``⟨Sx, Sy⟩`` is unbiased, with variance at most ``(‖x‖² ‖y‖² + ⟨x, y⟩²) / length`` (Charikar, Chen and
     Farach-Colton 2002; Weinberger et al., arXiv 0902.2206): the error of cosines is about `error`. Models of at most
-    ``most`` parameters are not mapped.
-
-    Args:
-        sizes: how many numbers each parameter has.
+    ``most`` parameters are not mapped. ``sizes``: how many numbers each parameter has.
     """
 
     def __init__(self, sizes: Sequence[int], most: int = MOST, seed: int = 0) -> None:

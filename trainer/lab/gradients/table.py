@@ -59,7 +59,6 @@ def panels_of(found: Figures) -> dict[str, dict[str, Curve]]:
 
 
 def _cells(row: Measured) -> list[str | TableCell]:
-    """The numbers of a row, in the order of `COLUMNS`."""
     return [
         TableCell(row.name, is_code=True),
         _number(row.cosine, "+.3f"),

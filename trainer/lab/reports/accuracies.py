@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.trainer.evaluation.shares import Estimate, share_estimate
 from evenkeel.trainer.lab.reports.held_out import accuracy_table, read_answers
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
-from evenkeel.trainer.lab.statistics.curves import area_under_curve
 from evenkeel.trainer.lab.statistics.intervals import mean_estimate
 
 Floats = NDArray[np.float64]
@@ -76,3 +75,11 @@ def areas_under_curves(runs: Sequence[RecordedRun], dataset: str) -> Floats | No
     """Area under each run's curve, (runs,), over the points that all have; ``None`` with fewer than two."""
     points, values = curves(runs, dataset)
     return area_under_curve(values, points) if len(points) > 1 else None
+
+
+def area_under_curve(values: ArrayLike, points: ArrayLike) -> Floats:
+    """Mean height, (…,), of curves (…, P): trapezoidal area over ``points[-1] − points[0]``, NaN for P < 2."""
+    heights, where = np.asarray(values, float), np.asarray(points, float)
+    if len(where) < 2:
+        return np.full(heights.shape[:-1], np.nan)
+    return np.trapezoid(heights, where, axis=-1) / (where[-1] - where[0])

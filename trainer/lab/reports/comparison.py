@@ -5,11 +5,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from evenkeel.trainer.evaluation.shares import Estimate
-from evenkeel.trainer.lab.reports.accuracies import accuracy_estimate, curves, final_accuracies, is_scored
+from evenkeel.trainer.lab.reports.accuracies import (
+    accuracy_estimate,
+    area_under_curve,
+    curves,
+    final_accuracies,
+    is_scored,
+)
 from evenkeel.trainer.lab.reports.contrasts import Contrast, contrast_of
 from evenkeel.trainer.lab.reports.outcomes import ACCURACY, OUTCOMES
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, total
-from evenkeel.trainer.lab.statistics.curves import area_under_curve
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 from evenkeel.trainer.lab.statistics.verdict import holm_adjusted
 

@@ -19,7 +19,6 @@ class Contrast:
     """A variant against its baseline in one outcome, on the seeds and items that both have.
 
     Attributes:
-        outcome: its name.
         mean: of the variant.
         p_value, adjusted_p: of the interval's t statistic; adjusted by Holm's method for all contrasts.
         area: difference of the areas under the learning curves, beside accuracy; it gives no verdict of its own.

@@ -86,7 +86,6 @@ class Outcome:
         return found
 
     def _is_logged(self, run: RecordedRun, dataset: str) -> bool:
-        """Whether the run has what this outcome needs."""
         curve, samples = run.held_out()[dataset], _samples(run.final_answers(dataset))
         evaluated = len(curve) >= self.evaluations + self.start and (0.0 in curve or not self.start)
         return evaluated and samples >= self.samples and (not self.metric or bool(run.series(self.metric)))

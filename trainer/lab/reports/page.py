@@ -14,8 +14,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 def write_report(directory: Path, output: Path | None = None) -> tuple[Report, Path]:
     """Report on a run's or a sweep's directory: HTML, and under the same name Markdown and its one picture as SVG.
 
-    Args:
-        output: the HTML file; without it ``report.html`` in the directory.
+    The HTML file is ``output``, or ``report.html`` in the directory.
 
     Raises:
         Refusal: there is nothing to report on, or what there is cannot be compared.
@@ -58,10 +57,7 @@ def html_page(report: Report) -> str:
 
 
 def markdown_page(report: Report, *, picture: str = "") -> str:
-    """The verdict, the tables, the configurations' differences and the notes, for a README or a pull request.
-
-    ``picture`` is the name of the picture's file in the same directory.
-    """
+    """The verdict, tables, differences of configuration and notes; ``picture``: the picture's file beside it."""
     filters = {"escaped": escaped, "table": markdown_table}
     template = page_templates(TEMPLATES, autoescape=False, **filters).get_template("report.md.jinja")
     return template.render(report=report, picture=picture)

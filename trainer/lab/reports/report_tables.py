@@ -74,7 +74,6 @@ def _verdict_table(title: str, found: Comparison, outcome: Outcome, caption: str
 
 
 def _accuracy_table(found: Comparison) -> Table:
-    """Accuracy and cost of every variant."""
     compared = bool(found.contrasts_in("accuracy"))
     headings: list[str | Heading] = [
         "variant",
@@ -222,6 +221,5 @@ def differences_table(audits: Mapping[str, Audit]) -> Table | None:
 
 
 def _said(record: Mapping[str, Any], name: str) -> TableCell:
-    """One verifier's verdict, with its answer and reason."""
     reason = str(record[f"{name}/reason"])[:200]
     return TableCell(f"{name}: {verdict_of(record, name)}", f"{record.get(f'{name}/answer')}; {reason}")

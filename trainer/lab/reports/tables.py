@@ -1,7 +1,4 @@
-"""Tables and numbers, the same in HTML, in Markdown and on a terminal.
-
-`markdown_table` and `print_table` render a `Table`; the HTML is in `templates/tables.html.jinja`.
-"""
+"""Tables and numbers, the same in HTML, in Markdown and on a terminal."""
 
 import math
 import sys

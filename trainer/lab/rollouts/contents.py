@@ -82,7 +82,6 @@ def summary_of(number: int, table: Any) -> BatchSummary:
 
 
 def _rows_of(recorded: RecordedRollouts, chosen: Sequence[tuple[int, int]]) -> Iterator[list[Row]]:
-    """The rows of each of the chosen groups, batch by batch."""
     import pyarrow
     from pyarrow import compute
 

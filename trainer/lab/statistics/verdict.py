@@ -1,7 +1,4 @@
-"""The verdict on a variant: better, worse, or not distinguishable and the number of seeds that would be needed.
-
-Also p-values adjusted for several variants, which are reported with the verdicts and do not change them.
-"""
+"""The verdict on a variant: better, worse, or not distinguishable and the number of seeds that would be needed."""
 
 import bisect
 import math

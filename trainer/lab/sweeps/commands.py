@@ -1,7 +1,4 @@
-"""The commands of `evenkeel sweep`; each prints what happens and returns the exit status.
-
-They raise `Refusal` for a wrong file, and for what its parts or this machine cannot do.
-"""
+"""The commands of `evenkeel sweep`; each prints what happens and returns the exit status."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -156,7 +153,6 @@ def status(file: Path) -> int:
 
 
 def _started(file: Path, parents: Sequence[str] = ()) -> Path:
-    """The sweep's directory, in which something has been run."""
     sweep, _ = load_sweep(file, parents)
     root = Path(sweep.output_dir)
     if not (root / "sweep.json").exists():
@@ -165,7 +161,6 @@ def _started(file: Path, parents: Sequence[str] = ()) -> Path:
 
 
 def _queue(sweep: Sweep, plans: Sequence[Plan], root: Path, forks: Forks) -> Queue:
-    """Where the cells run."""
     if isinstance(sweep.executor, SlurmExecution):
         return SlurmQueue(root / "submitit", sweep.executor)
     use_cpu = all(plan.config.trl.get("use_cpu", False) for plan in plans)

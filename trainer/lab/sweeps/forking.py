@@ -29,10 +29,7 @@ _NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 
 class Forks:
-    """Asks for forks of a process, which it starts by ``launcher`` for the first.
-
-    ``environment`` are the variables that the sweep sets for every cell.
-    """
+    """Asks for forks of a process, which it starts by ``launcher`` for the first, with the sweep's ``environment``."""
 
     def __init__(self, launcher: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         self.launcher, self.log, self.environment = launcher, log, environment

@@ -1,8 +1,4 @@
-"""Predict which differences a planned sweep can detect: the answer of `evenkeel sweep plan`.
-
-It follows from a pilot's variances (`sweeps.pilots`) by the power of the verdict's own test (`statistics.planning`),
-for one comparison of a variant with the baseline.
-"""
+"""Predict which differences a planned sweep can detect: the answer of `evenkeel sweep plan`."""
 
 from collections.abc import Iterator
 from dataclasses import replace

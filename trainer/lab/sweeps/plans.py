@@ -90,8 +90,13 @@ def processes_of(sweep: Sweep) -> int:
 
 def launch_options(sweep: Sweep) -> list[str]:
     """The sweep's ``launch:`` as command-line arguments; ``true`` gives a bare flag, ``false`` none."""
-    given = {name: value for name, value in sweep.launch.items() if value is not False}
-    return [word for name, value in given.items() for word in (f"--{name}", *([] if value is True else [str(value)]))]
+    words = list[str]()
+    for name, value in sweep.launch.items():
+        if value is not False:
+            words.append(f"--{name}")
+        if not isinstance(value, bool):
+            words.append(str(value))
+    return words
 
 
 def _plan(sweep: Sweep, cell: Cell, base_steps: int, processes: int) -> Plan:

@@ -28,10 +28,7 @@ class KeepBest(TrainerCallback):
 
 
 class EvaluationFiles(TrainerCallback):
-    """Writes each evaluation's completions and numbers under ``folder``: see `EvaluationResult.write`.
-
-    ``newest`` returns the results of the newest evaluation, one per held-out set.
-    """
+    """Writes each evaluation under ``folder`` (see `EvaluationResult.write`); ``newest``: the newest one's results."""
 
     def __init__(self, folder: Path, newest: Callable[[], Sequence[EvaluationResult]]) -> None:
         self.folder = folder

@@ -34,10 +34,7 @@ Phase = Literal["always", "training", "generation"]
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A decoder's shape. ``trained`` is less than ``parameters`` where only an adapter is trained.
-
-    ``head_norms``: queries and keys have norms of their own, as in Qwen3.
-    """
+    """A decoder's shape; ``trained``: parameters, or an adapter's; ``head_norms``: of queries and keys, as in Qwen3."""
 
     parameters: int
     trained: int

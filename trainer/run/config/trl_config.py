@@ -34,10 +34,7 @@ def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
 
 
 def planned_config(config: RunConfig, world_size: int, instead: Mapping[str, Any]) -> "GRPOConfig":
-    """`grpo_config` of a run that is only checked, as if ``world_size`` processes had been started.
-
-    ``instead`` are arguments that replace the file's, for what this machine lacks.
-    """
+    """`grpo_config` as if ``world_size`` processes had been started, with arguments ``instead`` of the file's."""
     from trl import GRPOConfig
 
     planned = type("PlannedGRPOConfig", (GRPOConfig,), {"world_size": property(lambda _: world_size)})

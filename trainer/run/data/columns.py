@@ -66,7 +66,9 @@ def _plain(value: Any) -> Any:
 
 
 def _written(value: Any) -> str:
-    return "\n".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
+    return "" if value is None else str(value)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -127,8 +127,10 @@ def _format(file: Path) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    cause = error.__cause__ if error.__cause__ is not None and type(error).__module__.startswith("datasets") else error
-    return f"{str(cause).strip().splitlines()[0].rstrip('.!')}." if str(cause).strip() else f"{type(cause).__name__}."
+    if error.__cause__ is not None and type(error).__module__.startswith("datasets"):
+        error = error.__cause__
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{lines[0].rstrip('.!')}."
 
 
 @cache

@@ -214,17 +214,13 @@ def surroundings() -> dict[str, Any]:
     return {
         "git_revision": _git("rev-parse", "HEAD"),
         "python": platform.python_version(),
-        "packages": _packages(),
+        "packages": dict(sorted((found.name.lower(), found.version) for found in distributions())),
         "environment": {name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
         "machine": _machine(),
     }
 
 
 @cache
-def _packages() -> dict[str, str]:
-    return dict(sorted((found.name.lower(), found.version) for found in distributions()))
-
-
 def _git(*arguments: str) -> str | None:
     if not (ROOT / "setup.py").is_file():  # installed: a repository around it would be somebody else's
         return None

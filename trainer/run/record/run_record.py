@@ -117,7 +117,6 @@ class RunRecord:
 
 
 def _with_intervals(evaluation: Mapping[str, Any]) -> dict[str, str]:
-    """Metric → its value and interval."""
     return {
         name: f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]"
         for name, value in evaluation.items()

@@ -229,7 +229,6 @@ def _made(nodes: Sequence[ast.AST], names: _Names) -> dict[str, str]:
 
 
 def _assigned(node: ast.AST) -> list[tuple[ast.AST, ast.AST]]:
-    """Pairs of target and value."""
     if isinstance(node, ast.Assign):
         return [(target, node.value) for target in node.targets]
     if isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:

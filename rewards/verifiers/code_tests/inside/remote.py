@@ -232,7 +232,9 @@ def _provenance_after(subject: Remote, operation: str, before: Provenance) -> Pr
     """The provenance of a stand-in that an operation on ``subject`` returned; ``before`` is its previous one."""
     if before == "new" and operation == "call" and subject._provenance == "name":
         return "made" if subject._name_over_there[1] in subject._connection.under_test else "returned"
-    return "attribute" if operation == "getattr" and subject._provenance not in ("returned", "new") else "returned"
+    if operation == "getattr" and subject._provenance not in ("returned", "new"):
+        return "attribute"
+    return "returned"
 
 
 _DECIDING_METHODS = {

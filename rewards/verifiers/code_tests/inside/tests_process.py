@@ -141,7 +141,6 @@ class Tests:
         return {name: value for name, value in known.items() if not (name in read.called and _is_function(value))}
 
     def _names_of_answer(self) -> set[str]:
-        """Names that the answer has to define."""
         return self._names_read.of_answer() - self._known.keys()
 
     def _executed(self, title: str, names: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenkeel.trainer.lab.statistics.curves import area_under_curve
+from evenkeel.trainer.lab.reports.accuracies import area_under_curve
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError, mean_estimate, paired_difference, variance_parts
 from evenkeel.trainer.lab.statistics.verdict import holm_adjusted
 
