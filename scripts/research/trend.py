@@ -13,36 +13,37 @@ import math
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from evenkeel.trainer.lab.reports.run_files import read_runs
 from evenkeel.trainer.lab.statistics.intervals import mean_estimate
+from scripts.program import run
 
 Accuracies = dict[str, dict[int, dict[int, float]]]
 """Variant → seed → size of the group → final held-out accuracy."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0."""
-    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """The command line."""
     command.add_argument("sweep", type=Path, help="directory of its runs")
     command.add_argument("--baseline", default="grpo", help="default: grpo")
-    given = command.parse_args(argv)
+
+
+def measure(options: argparse.Namespace) -> dict[str, list[float]]:
+    """Variant → the slope of each seed, with their means printed."""
     found: Accuracies = defaultdict(lambda: defaultdict(dict))
-    for run in read_runs(given.sweep).all:
-        match = re.fullmatch(r"(\w+),num_generations=(\d+)", run.variant)
-        (curve,) = run.held_out().values()
-        if match:
-            found[match[1]][run.seed][int(match[2])] = curve[max(curve)]
-    for variant in found:
-        if variant != given.baseline:
-            estimate = mean_estimate(slopes(found[variant], found[given.baseline]))
-            interval = f"[{estimate.low:+.4f}, {estimate.high:+.4f}], {estimate.num_seeds} seeds"
-            print(f"{variant} − {given.baseline}: {estimate.value:+.4f} {interval} for each doubling of the group")
-    return 0
+    for each in read_runs(options.sweep).all:
+        if match := re.fullmatch(r"(\w+),num_generations=(\d+)", each.variant):
+            found[match[1]][each.seed][int(match[2])] = each.summary["accuracy_after"]
+    measured = {}
+    for variant in found.keys() - {options.baseline}:
+        measured[variant] = slopes(found[variant], found[options.baseline])
+        estimate = mean_estimate(measured[variant])
+        interval = f"[{estimate.low:+.4f}, {estimate.high:+.4f}], {estimate.num_seeds} seeds"
+        print(f"{variant} − {options.baseline}: {estimate.value:+.4f} {interval} for each doubling of the group")
+    return measured
 
 
 def slopes(ours: dict[int, dict[int, float]], theirs: dict[int, dict[int, float]]) -> list[float]:
@@ -56,4 +57,4 @@ def slopes(ours: dict[int, dict[int, float]], theirs: dict[int, dict[int, float]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, add_arguments, measure))

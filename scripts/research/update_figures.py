@@ -13,11 +13,12 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.gradients.outcomes import SETS, across
+from scripts.program import run
 from scripts.reference import table
 
 POLICIES = {
@@ -32,30 +33,37 @@ RATES = (0.3, 1e-4)
 SURE = SETS[-1]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0; that of a measurement that failed."""
-    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """The command line."""
     command.add_argument("folder", type=Path, help="for the measurements")
     command.add_argument("--seeds", type=int, default=3, help="default: 3")
     command.add_argument("--batches", type=int, default=4, help="rollout batches of a measurement; default: 4")
     command.add_argument("--no-run", action="store_true", help="measure nothing")
-    given = command.parse_args(argv)
+
+
+def measure(options: argparse.Namespace) -> dict[float, dict[str, list[Any]]]:
+    """Rate → policy → the content of each seed's ``figures.json``, with a table a rate.
+
+    Raises:
+        Refusal: a measurement failed.
+    """
+    measured = {}
     for rate in RATES:
-        found: dict[str, list[dict[str, Any]]] = {name: [] for name in POLICIES}
-        for seed in range(given.seeds):
+        found: dict[str, list[Any]] = {name: [] for name in POLICIES}
+        for seed in range(options.seeds):
             for name, config in POLICIES.items():
-                folder = given.folder / f"{name.replace(' ', '_')}-{seed}-{rate:g}"
+                folder = options.folder / f"{name.replace(' ', '_')}-{seed}-{rate:g}"
                 file = folder / "figures.json"
-                if not file.exists() and not given.no_run:
-                    options = ["--learning-rate", str(rate), "--batches", str(given.batches), "--to", str(folder)]
+                if not file.exists() and not options.no_run:
+                    its = ["--learning-rate", str(rate), "--batches", str(options.batches), "--to", str(folder)]
                     words = ["gradients", config, f"seed={seed}", "--figures", "--strategies", ",".join(STRATEGIES)]
-                    ended = subprocess.run([sys.executable, "-m", "evenkeel", *words, *options])
-                    if ended.returncode:
-                        return ended.returncode
+                    if subprocess.run([sys.executable, "-m", "evenkeel", *words, *its]).returncode:
+                        raise Refusal(f"evenkeel {' '.join([*words, *its])} failed.")
                 if file.exists():
                     found[name].append(json.loads(file.read_text()))
         print(f"\nLearning rate {rate:g}\n\n{by_policy(found)}")
-    return 0
+        measured[rate] = found
+    return measured
 
 
 def by_policy(found: dict[str, list[dict[str, Any]]]) -> str:
@@ -82,4 +90,4 @@ def interval(estimate: Any, form: str = "{:+.3f}") -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, add_arguments, measure))
