@@ -1,7 +1,7 @@
 """Whether the gain over a baseline grows with the group: the slope of the difference over log₂ G, with its interval.
 
     evenkeel sweep run sweeps/docket_groups
-    python -m scripts.research.trend runs/sweeps/docket_groups --baseline gspo
+    python -m scripts.research.trend runs/sweeps/docket_groups --baseline gspo > configs/claims/trend.md
 
 For each seed the paired differences in final held-out accuracy at the sizes G of the grid give one least-squares slope;
 shown is their mean with its 95 % t interval over the seeds. arXiv 2604.13088 v1 reports a gain over GSPO of 3.1 points
@@ -20,6 +20,7 @@ import numpy as np
 from evenkeel.trainer.lab.reports.run_files import read_runs
 from evenkeel.trainer.lab.statistics.intervals import mean_estimate
 from scripts.program import run
+from scripts.reference import table
 
 Accuracies = dict[str, dict[int, dict[int, float]]]
 """Variant → seed → size of the group → final held-out accuracy."""
@@ -32,17 +33,19 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, list[float]]:
-    """Variant → the slope of each seed, with their means printed."""
+    """Variant → the slope of each seed, with a table of their means."""
     found: Accuracies = defaultdict(lambda: defaultdict(dict))
     for each in read_runs(options.sweep).all:
         if match := re.fullmatch(r"(\w+),num_generations=(\d+)", each.variant):
             found[match[1]][each.seed][int(match[2])] = each.summary["accuracy_after"]
     measured = {}
-    for variant in found.keys() - {options.baseline}:
+    rows = []
+    for variant in sorted(found.keys() - {options.baseline}):
         measured[variant] = slopes(found[variant], found[options.baseline])
-        estimate = mean_estimate(measured[variant])
-        interval = f"[{estimate.low:+.4f}, {estimate.high:+.4f}], {estimate.num_seeds} seeds"
-        print(f"{variant} − {options.baseline}: {estimate.value:+.4f} {interval} for each doubling of the group")
+        mean = mean_estimate(measured[variant])
+        interval = f"{mean.value:+.4f} [{mean.low:+.4f}, {mean.high:+.4f}]"
+        rows.append((f"`{variant}` − `{options.baseline}`", interval, str(mean.num_seeds)))
+    print(table(("difference in held-out accuracy", "for each doubling of the group", "seeds"), rows))
     return measured
 
 

@@ -1,7 +1,7 @@
 """Figures 1e, 1f and 3 of arXiv 2505.12929 on three tiny policies, with intervals over seeds.
 
     python -m scripts.research.update_figures runs/figures       # measures what is not there yet, prints the tables
-    python -m scripts.research.update_figures runs/figures --no-run
+    python -m scripts.research.update_figures runs/figures --no-run > configs/claims/update_figures.md
 
 Stated before the runs: (1) of the sure right tokens, those with π_old ≥ ¾ and A > 0, more rise after an update by
 Lopti than by AR, and by AR than by GRPO; (2) an update by the rarest quarter alone moves frozen tokens further,
@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import Refusal
+from evenkeel.trainer.evaluation.shares import Estimate
 from evenkeel.trainer.lab.gradients.outcomes import SETS, across
+from evenkeel.trainer.lab.statistics.intervals import mean_estimate
 from scripts.program import run
 from scripts.reference import table
 
@@ -31,6 +33,18 @@ STRATEGIES = ("grpo", "adv_reweight", "lopti")
 RATES = (0.3, 1e-4)
 """Of plain SGD: one whose step moves probabilities as far as a step of Adam does in these run files, and theirs."""
 SURE = SETS[-1]
+PAIRS = (("adv_reweight", "grpo"), ("lopti", "grpo"), ("lopti", "adv_reweight"))
+HEAD = (
+    "policy",
+    "seeds",
+    "sure tokens that rose, GRPO",
+    "AR − GRPO",
+    "Lopti − GRPO",
+    "Lopti − AR",
+    "frozen tokens moved by the rarest quarter",
+    "by the surest",
+    "rarest − surest",
+)
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -74,18 +88,29 @@ def by_policy(found: dict[str, list[dict[str, Any]]]) -> str:
             continue
         rose = across(measured, "rose_share", "grpo")[SURE]
         shown = [name, str(len(measured)), f"{rose.value:.3f}"]
-        for strategy in STRATEGIES[1:]:
-            shown.append(interval(across(measured, "rose_share", strategy, "grpo")[SURE]))
-        for outcome in ("frozen_move_by_rare", "frozen_move_by_sure"):
-            shown.append(interval(across(measured, outcome, "grpo")[SETS[0]], "{:.3f}"))
+        for strategy, baseline in PAIRS:
+            shown.append(interval(across(measured, "rose_share", strategy, baseline)[SURE]))
+        rare, sure = (frozen_move(measured, quarter) for quarter in ("rare", "sure"))
+        shown += [f"{sum(each) / len(each):.3f}" for each in (rare, sure)]
+        shown.append(interval(mean_estimate([a - b for a, b in zip(rare, sure, strict=True)])))
         rows.append(tuple(shown))
-    head = ("policy", "seeds", "sure tokens that rose, GRPO", "AR − GRPO", "Lopti − GRPO")
-    return table((*head, "frozen tokens moved by the rarest quarter", "by the surest"), rows)
+    return table(HEAD, rows)
 
 
-def interval(estimate: Any, form: str = "{:+.3f}") -> str:
+def frozen_move(measured: list[dict[str, Any]], quarter: str) -> list[float]:
+    """How far an update by one quarter moves all other tokens, relative to a full one, in each measurement."""
+    outcome = f"frozen_move_by_{quarter}"
+    return [
+        row["values"][0]
+        for each in measured
+        for row in each["rows"]
+        if (row["outcome"], row["strategy"]) == (outcome, "grpo")
+    ]
+
+
+def interval(estimate: Estimate) -> str:
     """The value with its interval."""
-    value, low, high = (form.format(each) for each in (estimate.value, estimate.low, estimate.high))
+    value, low, high = (f"{each:+.3f}" for each in (estimate.value, estimate.low, estimate.high))
     return f"{value} [{low}, {high}]"
 
 
