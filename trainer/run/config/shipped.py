@@ -22,7 +22,7 @@ def maker_of(path: str) -> str | None:
         case ("runs", "sweeps", name, *_) if f"sweeps/{name}" in files:
             return f"evenkeel sweep run sweeps/{name}"
     lines = (line.lstrip("# ") for file in files.values() for line in file.read_text(encoding="utf-8").splitlines())
-    return next((line for line in lines if line.startswith("python ") and f" --output {path} " in line), None)
+    return next((line for line in lines if line.startswith("python ") and f" --output {path} " in f"{line} "), None)
 
 
 def named_path(name: str) -> Path:
