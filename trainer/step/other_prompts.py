@@ -45,7 +45,7 @@ class Revisions:
         """
         if correct is None:
             raise ValueError(_NO_VERDICTS % "revision")
-        rows, batch, answers = rollout.rows, rollout.batch, self.decode(rollout.batch["completion_ids"])
+        rows, answers = rollout.rows, self.decode(rollout.batch["completion_ids"])
         jobs, most = self._jobs(correct, len(rows), seed)
         filled = [*jobs, *[(0, 0, self.ranks.index * len(rows))] * (most - len(jobs))]  # the same number on each rank
         texts = gather_object(answers)
@@ -62,7 +62,7 @@ class Revisions:
             scored = verdicts(logged, noisy=True)
             assert scored is not None  # the functions that scored the rollout leave verdicts
             right = scored
-        return self._columns(batch, jobs, token_ids, right.tolist(), metrics)
+        return self._columns(rollout, jobs, token_ids, right.tolist(), metrics)
 
     def _jobs(self, correct: Tensor, rows: int, seed: int) -> tuple[list[tuple[int, int, int]], int]:
         """This rank's revisions, each (row, number among the row's revisions, reference's row of all ranks); and the
@@ -81,13 +81,15 @@ class Revisions:
 
     def _columns(
         self,
-        batch: Batch,
+        rollout: Rollout,
         jobs: list[tuple[int, int, int]],
         token_ids: list[list[int]],
         correct: list[float],
         metrics: dict[str, list[float]],
     ) -> dict[str, Tensor]:
-        """``repair`` and ``edited`` of all ranks; logs what was revised, repaired and spent."""
+        """``repair`` and ``edited`` of all ranks, this rank's also for the record; logs what was revised, repaired and
+        spent."""
+        batch = rollout.batch
         completion_ids, lengths = batch["completion_ids"], batch["completion_mask"].sum(1).tolist()
         repaired = torch.full((len(lengths), self.options.references), torch.nan)
         edited = torch.ones(completion_ids.shape, dtype=torch.long)
@@ -101,9 +103,11 @@ class Revisions:
             edited[row, : lengths[row]] = credited_tokens(own, revisions, self.options.credit)
         counts = {"rows": len(lengths), "revised": len({row for row, *_ in jobs}), "repaired": len(right)}
         self._log({**counts, "tokens": sum(map(len, token_ids))}, metrics)
-        device = completion_ids.device
+        device, scores = completion_ids.device, repair_scores(repaired)
+        credited = [row[:length] for row, length in zip(edited.tolist(), lengths, strict=True)]
+        rollout.columns |= {"repair": scores.tolist(), "edited": credited}
         return {
-            "repair": self.ranks.gathered(repair_scores(repaired).to(device)),
+            "repair": self.ranks.gathered(scores.to(device)),
             "edited": self.ranks.gathered_tokens(edited.to(device), 1).bool(),
         }
 

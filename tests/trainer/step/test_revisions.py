@@ -4,9 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from evenkeel.rewards.registry import PartError
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.revisions import edit_mask, references
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.lab.gradients.contributions import Recipe, batch_advantages
+from evenkeel.trainer.lab.gradients.replay import replayed
+from evenkeel.trainer.lab.gradients.strategies import named_strategy
+from evenkeel.trainer.lab.rollouts.tokens import padded
 from tests.trainer.training import made, max_difference, moved, shown, train
 
 TEMPLATE = "{prompt} | {answer} | {reference}"
@@ -43,7 +50,8 @@ class Recording(RLVRTrainer):
 def run(model: Path, folder: Path, resume_from_checkpoint: str | None = None, **settings: Any) -> Any:
     """Trained; ``seen`` holds the columns that the estimator saw."""
     trainer = made(Recording, model, folder, reward=early_digit, strategies=STRATEGIES, **settings)
-    names, trainer.seen = ("correct", "repair", "edited"), []
+    names, trainer.seen, trainer.recorded = ("correct", "repair", "edited"), [], []
+    trainer.parts.recorder.sink = lambda _, columns: trainer.recorded.append(columns)
     shown(trainer, lambda _, signals: trainer.seen.append({name: signals[name] for name in names}))
     trainer.train(resume_from_checkpoint=resume_from_checkpoint)
     return trainer
@@ -81,6 +89,21 @@ def test_wrong_answers_are_revised_beside_their_siblings_and_credited_where_a_ri
             repaired_rows += bool(right)
     assert next(generations, None) is None
     assert repaired_rows > 3
+
+
+def test_recorded_revisions_replay_the_advantages_that_were_trained(model: Any, tiny_model: Path, tmp_path: Path):
+    recipe = Recipe(4, 1.0, {"early_digit": 1.0}, 2, "dapo", 8)
+    parts = build_strategies(STRATEGIES["advantage"], revision=STRATEGIES["revision"])
+    for columns in run(tiny_model, tmp_path, max_steps=2).recorded:
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        batch = replayed(rows, recipe, model)
+        trained = padded(columns["advantages"])
+        assert (trained == 0).any(1).any()
+        torch.testing.assert_close(batch_advantages(parts, batch, recipe) * batch.mask, trained * batch.mask)
+    for row in rows:
+        row["others"] = None
+    with pytest.raises(PartError, match="repair and edited, which runs with revisions record"):
+        batch_advantages(named_strategy("ibpo").parts, replayed(rows, recipe, model), recipe)
 
 
 def test_what_is_logged_of_the_rollout_is_not_mixed_with_revisions(tiny_model, tmp_path: Path):

@@ -154,7 +154,10 @@ def batch_advantages(strategies: Strategies, batch: ReplayedBatch, recipe: Recip
     logged = (*estimator.columns, *(name for name in TURN_COLUMNS if name in estimator.signals))
     absent = [name for name in logged if name not in batch.columns]
     if absent:
-        raise PartError(f"advantage {estimator.name!r} asks for {' and '.join(absent)}, which rollouts do not record.")
+        where = "rollouts do not record."
+        if "repair" in absent:
+            where = "runs with revisions record: CONFIG algorithm.advantage=ibpo 'algorithm.revision={references: 3}'."
+        raise PartError(f"advantage {estimator.name!r} asks for {' and '.join(absent)}, which {where}")
     weighted = loss_type in PER_SEQUENCE_MEAN | ONE_DENOMINATOR
     signals = estimator_signals(
         rewards_per_function=batch.rewards_per_function,

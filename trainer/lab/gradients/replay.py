@@ -13,7 +13,7 @@ from evenkeel.trainer.algorithms.turns import turn_column
 from evenkeel.trainer.lab.gradients.contributions import Recipe, ReplayedBatch
 from evenkeel.trainer.lab.gradients.moments import basis
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
-from evenkeel.trainer.lab.rollouts.tokens import completions_of
+from evenkeel.trainer.lab.rollouts.tokens import completions_of, padded
 
 Row = dict[str, Any]
 
@@ -126,11 +126,15 @@ def numbers_of(rows: Sequence[Row], name: str) -> Tensor:
 
 
 def _columns(rows: Sequence[Row], mask: Tensor) -> dict[str, Tensor]:
-    """Other values that reward functions logged in every row: numbers, and `TURN_COLUMNS`."""
+    """Other values that were logged in every row: numbers, `TURN_COLUMNS`, and those of revisions."""
     logged = [json.loads(row["others"] or "{}") for row in rows]
     names = [name for name in logged[0] if all(isinstance(each.get(name), int | float) for each in logged)]
     of_turns = [name for name in TURN_COLUMNS if all(name in each for each in logged)]
+    edited = {}
+    if all("repair" in each for each in logged):
+        edited["edited"] = padded([*(each["edited"] for each in logged), [0.0] * mask.shape[1]])[:-1]
     return {
+        **edited,
         **{name: torch.tensor([float(each[name]) for each in logged]) for name in names},
         **{name: turn_column(name, [each[name] for each in logged], mask) for name in of_turns},
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+from evenkeel.trainer.algorithms.mixtures import find_estimator
 from evenkeel.trainer.algorithms.registry import built_in
 from evenkeel.trainer.algorithms.strategies import Strategies, build_strategies
 
@@ -37,7 +38,9 @@ def named_strategy(name: str) -> Named:
                 f"{name}: {chosen[kind]} and {part} are both of the kind {kind}. Put a comma between two strategies."
             )
         chosen[kind] = part
-    return Named(name, build_strategies(**{"advantage": BASELINE, **chosen}))
+    estimator = find_estimator(chosen.setdefault(ADVANTAGE, BASELINE))
+    revision: Any = {} if "repair" in estimator.columns else None  # the rollouts hold what was revised
+    return Named(name, build_strategies(**chosen, revision=revision))
 
 
 def named_strategies(names: str) -> tuple[list[Named], dict[str, str]]:

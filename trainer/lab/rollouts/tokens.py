@@ -55,7 +55,7 @@ class WeighedTokens:
         """
         ids, mask = completions_of(rows)
         one_each = [[row["advantage"]] * ids.shape[1] for row in rows]
-        values = _padded([row["advantages"] or one for row, one in zip(rows, one_each, strict=True)])
+        values = padded([row["advantages"] or one for row, one in zip(rows, one_each, strict=True)])
         if self.weight is not None and (absent := self._absent(rows)):
             self.note = f"The advantage alone: token weight {self.weight.name!r} needs {absent}."
         elif self.weight is not None:
@@ -76,7 +76,7 @@ class WeighedTokens:
 
     def _signals(self, rows: Sequence[dict[str, Any]], ids: Tensor, mask: Tensor, advantages: Tensor) -> Signals:
         scores = {
-            name: _padded([row[name] for row in rows]) if all(row[name] is not None for row in rows) else None
+            name: padded([row[name] for row in rows]) if all(row[name] is not None for row in rows) else None
             for name in ("old_logps", "entropies")
         }
         return token_signals(
@@ -114,8 +114,9 @@ def _note(weight: Strategy | None, coefficient: Strategy | None) -> str:
 def completions_of(rows: Sequence[dict[str, Any]]) -> tuple[Tensor, Tensor]:
     """(N, T) token ids of recorded completions, padded on the right, and the mask of those that the loss counts."""
     counted = [row["mask"] or [1] * len(row["completion_ids"]) for row in rows]
-    return _padded([row["completion_ids"] for row in rows], torch.long), _padded(counted, torch.long)
+    return padded([row["completion_ids"] for row in rows], torch.long), padded(counted, torch.long)
 
 
-def _padded(rows: Sequence[Sequence[float]], dtype: torch.dtype = torch.float32) -> Tensor:
+def padded(rows: Sequence[Sequence[float]], dtype: torch.dtype = torch.float32) -> Tensor:
+    """(N, T) of rows of different lengths, 0 after their ends."""
     return pad_sequence([torch.tensor(row, dtype=dtype) for row in rows], batch_first=True)
