@@ -99,7 +99,7 @@ def from_hub() -> tuple[Any, Any]:
 def write_folder(folder: Path, model: Any, tokenizer: Any) -> None:
     """Write model and tokenizer to ``folder``; a turn ends with `END`, and padding is another token."""
     tokenizer.pad_token = PAD
-    ids = {"eos_token_id": tokenizer.convert_tokens_to_ids(END), "pad_token_id": tokenizer.pad_token_id}
+    ids = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     model.config.update(ids)
     model.generation_config = transformers.GenerationConfig(**ids)
     model.save_pretrained(folder)
