@@ -107,19 +107,30 @@ def write_folder(folder: Path, model: Any, tokenizer: Any) -> None:
 
 
 @torch.no_grad()
-def greedy_answer(folder: Path, length: int) -> list[tuple[str, float]]:
-    """The first ``length`` tokens that the model of ``folder`` answers to `QUESTION`, and their logits."""
+def greedy_answer(folder: Path) -> list[tuple[str, float]]:
+    """The tokens that the model of ``folder`` answers to `QUESTION`, up to the length of `ANSWER`, and their logits."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     prompt = tokenizer.apply_chat_template(
         [{"role": "user", "content": QUESTION}], add_generation_prompt=True, return_dict=True, return_tensors="pt"
     )
     written = model.generate(
-        **prompt, max_new_tokens=length, do_sample=False, output_logits=True, return_dict_in_generate=True
+        **prompt, max_new_tokens=len(ANSWER), do_sample=False, output_logits=True, return_dict_in_generate=True
     )
     ids = written.sequences[0, prompt["input_ids"].shape[1] :].tolist()
     pairs = zip(tokenizer.convert_ids_to_tokens(ids), ids, written.logits, strict=True)
     return [(token, logits[0, number].item()) for token, number, logits in pairs]
+
+
+def refuse_other_weights(answer: list[tuple[str, float]]) -> None:
+    """Raise a `Refusal` unless ``answer`` has the tokens of `ANSWER`, with their logits within `TOLERANCE`."""
+    tokens, wanted = ([token for token, _ in each] for each in (answer, ANSWER))
+    apart = [abs(logit - right) for (_, logit), (_, right) in zip(answer, ANSWER, strict=False)]
+    if tokens == wanted and max(apart) <= TOLERANCE:
+        return
+    said, right = (", ".join(f"{token} {logit:.2f}" for token, logit in each) for each in (answer, ANSWER))
+    what = f"These are other weights, or another tokenizer: the logits of the answer are {said}, not {right}."
+    raise Refusal(f"{what} Install these versions: {INSTALL}", code="other-weights")
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -135,17 +146,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         Refusal: it cannot be made, or answers otherwise.
     """
     write_folder(options.output, *(from_hub() if options.hub else from_package()))
-    answer = greedy_answer(options.output, len(ANSWER))
-    print("".join(token for token, _ in answer).replace("Ġ", " "))
+    answer = greedy_answer(options.output)
     if options.hub:
         print(f"{HUB}: numbers measured with {PACKAGE} {VERSION} do not hold for these weights.")
-    elif any(
-        token != wanted or abs(logit - value) > TOLERANCE
-        for (token, logit), (wanted, value) in zip(answer, ANSWER, strict=True)
-    ):
-        wanted, found = (", ".join(f"{token} {logit:.2f}" for token, logit in each) for each in (ANSWER, answer))
-        what = f"{options.output} answers {QUESTION!r} with the logits {found}, not {wanted}."
-        raise Refusal(f"{what} Install these versions: {INSTALL}", code="other-weights")
+    else:
+        refuse_other_weights(answer)
+    print(f"{options.output}: {QUESTION}", "".join(token for token, _ in answer).replace("Ġ", " "))
     return {"answer": answer}
 
 
