@@ -74,9 +74,10 @@ def figures(batches: Iterable[Sequence[Row]], policy: Any, recipe: Recipe, strat
         if not groups:
             asked, absent = replayable(asked, trained)
         groups += len(batch.prompt_ids)
+        known: dict[bytes, SingleSteps] = {}
         for named in asked:
             advantages = batch_advantages(named.parts, batch, recipe)
-            found = steps.outcomes(rows, batch, trained(named.parts), advantages)
+            found = steps.outcomes(rows, batch, trained(named.parts), advantages, known)
             for outcome, sums in found.items():
                 measured[outcome, named.name].append(sums)
     if not groups:
@@ -115,6 +116,11 @@ def _estimated(sums: Tensor, baseline: Tensor) -> list[list[float]]:
     return [each.tolist() for each in found]
 
 
+SingleSteps = tuple[Tensor, Sequence[Tensor]]
+"""Of one step from the start: the norms (K,) of the gradients by each set of tokens alone; probabilities (N, T) after
+it by all tokens, by those of the first quarter and by those of the last."""
+
+
 class Steps:
     """Plain SGD steps on copies of a policy: gradients in single precision, weights and probabilities in double."""
 
@@ -130,21 +136,28 @@ class Steps:
         return replayed(rows, self.recipe, self.double)
 
     def outcomes(
-        self, rows: Sequence[Row], batch: ReplayedBatch, trained: Sequence[Tensor], advantages: Tensor
+        self,
+        rows: Sequence[Row],
+        batch: ReplayedBatch,
+        trained: Sequence[Tensor],
+        advantages: Tensor,
+        known: dict[bytes, SingleSteps],
     ) -> dict[str, Tensor]:
         """Figure and outcome → its sums (2, K) on one batch, from the contributions of each pass.
 
         A single quarter is trained in one step. 1b shows how advantages are distributed: their mean size stands for it.
+
+        Args:
+            known: of this batch; strategies whose passes add up to the same contributions share them.
         """
-        old = batch.logps.exp()
-        mask = batch.mask
-        rate = self.recipe.learning_rate
+        old, mask = batch.logps.exp(), batch.mask
         sets = token_sets(old, mask)
-        gradients = self._gradients(self.start, batch, sum(trained) * sets)
-        norms = gradients.norm(dim=1).double()
-        stepped = (self.start + rate * gradients[place] for place in (1, -1))
-        by_rare, by_sure = (self.replayed(rows, weights).logps.exp() for weights in stepped)
-        new = self._after(rows, batch, trained)
+        joint = sum(trained, torch.zeros(()))
+        key = joint.numpy().tobytes()
+        if key not in known:
+            known[key] = self._single_steps(rows, batch, joint)
+        norms, (whole, by_rare, by_sure) = known[key]
+        new = whole if len(trained) == 1 else self._after(rows, batch, trained)
         sizes = mean_of(advantages.abs(), old, mask)
         return {
             "1a token_share": torch.stack([sizes[1], sizes[1, :1].expand(len(sets))]),
@@ -158,6 +171,11 @@ class Steps:
             "1f frozen_move_by_sure": frozen_move(old, by_sure, new, mask * ~sets[-1]),
             "3 rose_share": rose_share(old, new, advantages, mask),
         }
+
+    def _single_steps(self, rows: Sequence[Row], batch: ReplayedBatch, contributions: Tensor) -> SingleSteps:
+        gradients = self._gradients(self.start, batch, contributions * token_sets(batch.logps.exp(), batch.mask))
+        stepped = (self.start + self.recipe.learning_rate * gradients[place] for place in (0, 1, -1))
+        return gradients.norm(dim=1).double(), [self.replayed(rows, weights).logps.exp() for weights in stepped]
 
     def _after(self, rows: Sequence[Row], batch: ReplayedBatch, trained: Sequence[Tensor]) -> Tensor:
         """Probabilities (N, T) after all passes; tokens clipped after one are not trained in the next."""
