@@ -13,13 +13,16 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evenkeel.errors import Refusal
 from evenkeel.trainer.evaluation.shares import Estimate
-from evenkeel.trainer.lab.gradients.outcomes import SETS, across
-from evenkeel.trainer.lab.statistics.intervals import mean_estimate
+from evenkeel.trainer.lab.gradients.outcomes import SETS
+from evenkeel.trainer.lab.statistics.intervals import StatisticsError, mean_estimate
 from scripts.program import run
 from scripts.reference import table
 
@@ -95,6 +98,31 @@ def by_policy(found: dict[str, list[dict[str, Any]]]) -> str:
         shown.append(interval(mean_estimate([a - b for a, b in zip(rare, sure, strict=True)])))
         rows.append(tuple(shown))
     return table(HEAD, rows)
+
+
+def across(
+    found: Sequence[Mapping[str, Any]], outcome: str, strategy: str, baseline: str | None = None
+) -> dict[str, Estimate]:
+    """An outcome over seeds or policies: token set → mean with a 95 % t interval, or paired difference to a baseline.
+
+    A set that is empty in one of them is left out.
+
+    Args:
+        found: the content of each one's ``figures.json``.
+
+    Raises:
+        StatisticsError: one of them has no such outcome of the strategy or of the baseline.
+    """
+    measured = []
+    for place, each in enumerate(found):
+        its = [row for row in each["rows"] if row["outcome"] == outcome]
+        values = {row["strategy"]: np.array(row["values"], float) for row in its}
+        for name in (strategy, baseline or strategy):
+            if name not in values:
+                raise StatisticsError(f"found[{place}] has no {outcome} of {name}. Measure it there, or leave it out.")
+        measured.append(values[strategy] - (values[baseline] if baseline else 0))
+    by_set = zip(SETS, np.array(measured).T, strict=True)
+    return {tokens: mean_estimate(each) for tokens, each in by_set if np.isfinite(each).all()}
 
 
 def frozen_move(measured: list[dict[str, Any]], quarter: str) -> list[float]:

@@ -74,10 +74,14 @@ def figures(batches: Iterable[Sequence[Row]], policy: Any, recipe: Recipe, strat
         if not groups:
             asked, absent = replayable(asked, trained)
         groups += len(batch.prompt_ids)
-        known: dict[bytes, SingleSteps] = {}
+        known: dict[bytes, SingleSteps] = {}  # passes of several strategies add up to the same contributions
         for named in asked:
+            contributions = trained(named.parts)
+            joint = sum(contributions, torch.zeros(()))
+            key = joint.numpy().tobytes()
+            known[key] = known.get(key) or steps.single_steps(rows, batch, joint)
             advantages = batch_advantages(named.parts, batch, recipe)
-            found = steps.outcomes(rows, batch, trained(named.parts), advantages, known)
+            found = steps.outcomes(rows, batch, contributions, advantages, known[key])
             for outcome, sums in found.items():
                 measured[outcome, named.name].append(sums)
     if not groups:
@@ -141,22 +145,15 @@ class Steps:
         batch: ReplayedBatch,
         trained: Sequence[Tensor],
         advantages: Tensor,
-        known: dict[bytes, SingleSteps],
+        single: SingleSteps,
     ) -> dict[str, Tensor]:
         """Figure and outcome → its sums (2, K) on one batch, from the contributions of each pass.
 
         A single quarter is trained in one step. 1b shows how advantages are distributed: their mean size stands for it.
-
-        Args:
-            known: of this batch; strategies whose passes add up to the same contributions share them.
         """
         old, mask = batch.logps.exp(), batch.mask
         sets = token_sets(old, mask)
-        joint = sum(trained, torch.zeros(()))
-        key = joint.numpy().tobytes()
-        if key not in known:
-            known[key] = self._single_steps(rows, batch, joint)
-        norms, (whole, by_rare, by_sure) = known[key]
+        norms, (whole, by_rare, by_sure) = single
         new = whole if len(trained) == 1 else self._after(rows, batch, trained)
         sizes = mean_of(advantages.abs(), old, mask)
         return {
@@ -172,7 +169,8 @@ class Steps:
             "3 rose_share": rose_share(old, new, advantages, mask),
         }
 
-    def _single_steps(self, rows: Sequence[Row], batch: ReplayedBatch, contributions: Tensor) -> SingleSteps:
+    def single_steps(self, rows: Sequence[Row], batch: ReplayedBatch, contributions: Tensor) -> SingleSteps:
+        """The `SingleSteps` of contributions (N, T)."""
         gradients = self._gradients(self.start, batch, contributions * token_sets(batch.logps.exp(), batch.mask))
         stepped = (self.start + self.recipe.learning_rate * gradients[place] for place in (0, 1, -1))
         return gradients.norm(dim=1).double(), [self.replayed(rows, weights).logps.exp() for weights in stepped]

@@ -4,17 +4,11 @@ Shares and means are kept as sums, (2, K) numerators and denominators, so that t
 `ratio` divides them. N rows, T tokens, K = 5 sets of tokens.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.diagnostics import probability_bins
-from evenkeel.trainer.evaluation.shares import Estimate
-from evenkeel.trainer.lab.statistics.intervals import StatisticsError, mean_estimate
 
 SETS = ("all", "0–¼", "¼–½", "½–¾", "¾–1")
 """All tokens that the loss counts, and those by π_old; a quarter includes its lower edge."""
@@ -66,28 +60,3 @@ def gradient_norm_share(norms: Float[Tensor, "K"]) -> Sums:
     Source: arXiv 2505.12929, figure 1d: .715, .355, .235 and .148 against .82.
     """
     return torch.stack([norms, norms[:1].expand(len(norms))])
-
-
-def across(
-    found: Sequence[Mapping[str, Any]], outcome: str, strategy: str, baseline: str | None = None
-) -> dict[str, Estimate]:
-    """An outcome over seeds or policies: token set → mean with a 95 % t interval, or paired difference to a baseline.
-
-    A set that is empty in one of them is left out.
-
-    Args:
-        found: the content of each one's ``figures.json``.
-
-    Raises:
-        StatisticsError: one of them has no such outcome of the strategy or of the baseline.
-    """
-    measured = []
-    for place, each in enumerate(found):
-        its = [row for row in each["rows"] if row["outcome"] == outcome]
-        values = {row["strategy"]: np.array(row["values"], float) for row in its}
-        for name in (strategy, baseline or strategy):
-            if name not in values:
-                raise StatisticsError(f"found[{place}] has no {outcome} of {name}. Measure it there, or leave it out.")
-        measured.append(values[strategy] - (values[baseline] if baseline else 0))
-    by_set = zip(SETS, np.array(measured).T, strict=True)
-    return {tokens: mean_estimate(each) for tokens, each in by_set if np.isfinite(each).all()}

@@ -15,9 +15,10 @@ from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.command.gradients import main
 from evenkeel.trainer.lab.gradients.contributions import Recipe
 from evenkeel.trainer.lab.gradients.figures import Figures, _estimated, figures
-from evenkeel.trainer.lab.gradients.outcomes import across, frozen_move, gradient_norm_share, ratio, rose_share
+from evenkeel.trainer.lab.gradients.outcomes import frozen_move, gradient_norm_share, ratio, rose_share
 from evenkeel.trainer.lab.gradients.strategies import named_strategies
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError
+from scripts.research.update_figures import across
 from tests.scripts.test_train import write_run
 from tests.trainer.lab.gradients.test_bench import rows_of
 
