@@ -73,7 +73,7 @@ def measure(options: argparse.Namespace) -> dict[str, tuple[float, float, float]
     pool = json.loads(options.pool.read_text())
     rates = {}
     print("| outcome | false verdicts | 95 % | runs |\n| --- | --- | --- | --- |")
-    for name in OUTCOMES:
+    for name in pool:
         rate = false_rate(pool, name, options.seeds, np.random.default_rng(0))
         low, high = interval(pool, name, options.seeds)
         rates[name] = rate, low, high

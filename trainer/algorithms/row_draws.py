@@ -35,16 +35,17 @@ def row_data(
     """Labels (N,) that the rows of all ranks keep when the batch is cut.
 
     - ``groups``: the group's number;
-    - ``scored``: whether the row was scored;
+    - ``scored``, ``dead``: whether the row was scored; whether its group is dead;
     - ``row_keys``: see `row_keys`;
     - ``shared_prefix``: tokens of the prefix that its group shares; 0 in groups that are not trained.
     """
     rewards, group_size = signals["rewards"], signals["group_size"]
     prefixes = shared_prefix_lengths(signals["completion_ids"], signals["mask"], group_size)
+    dead = dead_groups(rewards, group_size)
     if estimator is None or not estimator.traits.trains_dead_groups:
-        prefixes = prefixes.masked_fill(dead_groups(rewards, group_size), 0)
+        prefixes = prefixes.masked_fill(dead, 0)
     groups = torch.arange(len(rewards), device=rewards.device) // group_size
-    data = {"groups": groups, "scored": ~rewards.isnan(), "shared_prefix": prefixes}
+    data = {"groups": groups, "scored": ~rewards.isnan(), "dead": dead, "shared_prefix": prefixes}
     return data | {"row_keys": row_keys(len(rewards), seed, rollout_number).to(rewards.device)}
 
 

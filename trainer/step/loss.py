@@ -120,6 +120,9 @@ class Loss:
                 self._old_logps[place] = batch["logps"]
                 self._old_logps[-1] = 0.0
             batch["old_per_token_logps"] = self._old_logps[place] if keeps_old else batch["logps"]
+        if (reference := batch.get("ref_per_token_logps")) is not None:
+            away = reference - batch["logps"]
+            self.means.add_tokens("groups/kl_dead", away.exp() - away - 1, mask * batch["dead"][:, None])
         batch["advantages"] = self._token_advantages(batch, mask, position)
         if self.lags:
             add_lag(self.means, batch["logps"] - batch["old_per_token_logps"], mask)

@@ -149,7 +149,7 @@ def sometimes_dead(completions: list[Any], **_: Any) -> list[float]:
     [
         ({}, CLIP_SHARES),
         ({"importance_sampling_level": "sequence"}, CLIP_SHARES),
-        ({"beta": 0.04}, ["entropy", "kl", *CLIP_SHARES]),  # no row is left out
+        ({"beta": 0.04}, ["entropy", "kl", "groups/kl_dead", *CLIP_SHARES]),  # no row is left out
     ],
     ids=["token", "sequence", "reference"],
 )

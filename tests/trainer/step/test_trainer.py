@@ -12,7 +12,7 @@ from trl import GRPOTrainer
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.update_schedules import single_pass
-from tests.trainer.training import PROMPTS, begun, made, moved, ours
+from tests.trainer.training import PROMPTS, begun, by_tokens, made, moved, ours
 
 ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
 
@@ -93,6 +93,15 @@ def test_dead_groups_move_nothing(tiny_model, tmp_path: Path):
     trainer = ours(tiny_model, tmp_path, reward=constant, num_generations=8, max_steps=2)
     assert moved(trainer, tiny_model) == 0.0
     assert trainer.state.log_history[0]["groups/frac_dead"] == 1.0
+
+
+def test_kl_of_dead_groups_is_that_of_all_where_all_are_dead(tiny_model, tmp_path: Path):
+    def live_once(trainer_state: Any, **columns: Any) -> list[float]:
+        return [1.0] * len(columns["completions"]) if trainer_state.global_step else by_tokens(**columns)
+
+    first, second = ours(tiny_model, tmp_path, reward=live_once, beta=0.1, max_steps=2).state.log_history[:2]
+    assert "groups/kl_dead" not in first
+    assert second["groups/kl_dead"] == pytest.approx(second["kl"], rel=1e-4) != 0
 
 
 @pytest.mark.parametrize(("value", "weight"), [(-1e13, 0.0), (1.0, 1e38)])

@@ -91,10 +91,18 @@ def comparison(runs: RecordedRuns, dataset: str, outcomes: Collection[str] = ("a
             if outcome == ACCURACY.name:
                 raise
             notes.append(f"Not compared in {outcome}: {variant} with {baseline}. {error}")
-    adjusted = holm_adjusted([each.p_value for each in contrasts])
-    contrasts = [replace(each, adjusted_p=float(p)) for each, p in zip(contrasts, adjusted, strict=True)]
     left_out = [f"{run.variant} with seed {run.seed}" for run in runs.all if not is_scored(run, dataset)]
     return Comparison(dataset, numbers, contrasts, [*dict.fromkeys(notes)], left_out)
+
+
+def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """With each ``adjusted_p``: Holm's, for all contrasts together."""
+    p_values = [each.p_value for found in comparisons for each in found.contrasts]
+    left = map(float, holm_adjusted(p_values))
+    return [
+        replace(found, contrasts=[replace(each, adjusted_p=next(left)) for each in found.contrasts])
+        for found in comparisons
+    ]
 
 
 def scored_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:

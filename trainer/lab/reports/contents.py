@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evenkeel.trainer.lab.doctor.rules import Examination
 from evenkeel.trainer.lab.reports.accuracies import accuracy_change
-from evenkeel.trainer.lab.reports.comparison import Comparison, comparison, datasets_of, scored_runs
+from evenkeel.trainer.lab.reports.comparison import Comparison, adjusted, comparison, datasets_of, scored_runs
 from evenkeel.trainer.lab.reports.completions import SampleGroup, sample_groups
 from evenkeel.trainer.lab.reports.notes import notes_of
 from evenkeel.trainer.lab.reports.pictures import Picture, pictures_of
@@ -75,6 +75,7 @@ def report_on(directory: Path) -> Report:
     comparisons = [comparison(runs, first, runs.outcomes)] if first else []
     beside = {*runs.outcomes} & {"accuracy"}
     comparisons += [comparison(runs, dataset, beside) for dataset in others]
+    comparisons = adjusted(comparisons)
     main = comparisons[0] if comparisons else None
     dataset = main.dataset if main else ""
     scored = scored_runs(runs, dataset) if main else runs

@@ -1,6 +1,6 @@
 """Notes for the reader of a report: missing runs, unequal conditions, number of comparisons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evenkeel.trainer.lab.reports.accuracies import curves
@@ -30,7 +30,7 @@ def notes_of(runs: RecordedRuns, scored: RecordedRuns, comparisons: Sequence[Com
         *_files(runs, main, directory),
         *_unequal(scored, main.dataset),
         *_nothing_learned(scored, main.dataset),
-        *_tests(runs, {found.dataset: len(found.contrasts) for found in comparisons if found.contrasts}),
+        *_tests(runs, sum(len(found.contrasts) for found in comparisons)),
     ]
 
 
@@ -78,12 +78,10 @@ def _nothing_learned(runs: RecordedRuns, dataset: str) -> Sequence[str]:
     return [f"Nothing rose above its start on {dataset} ({named}): a difference then says which fell less."]
 
 
-def _tests(runs: RecordedRuns, numbers: Mapping[str, int]) -> Sequence[str]:
-    """The effect of unfinished cells and of the ``numbers`` of comparisons, by held-out set, on the verdicts."""
-    notes = []
-    if runs.unfinished and numbers:
-        notes.append("Not all planned cells are finished: an early verdict errs in more than 5 %.")
-    for dataset, number in numbers.items():
-        chance = f"about {0.05 * number:.2g} verdicts by chance"
-        notes.append(f"On {dataset} {number} comparisons of equals give {chance}; Holm's p accounts for these.")
-    return notes
+def _tests(runs: RecordedRuns, count: int) -> Iterator[str]:
+    """The effect of unfinished cells and of the ``count`` of comparisons on the verdicts."""
+    if runs.unfinished and count:
+        yield "Not all planned cells are finished: an early verdict errs in more than 5 %."
+    if count:
+        chance = f"about {0.05 * count:.2g} verdicts by chance"
+        yield f"{count} comparisons of equals give {chance}; Holm's p accounts for all of them."

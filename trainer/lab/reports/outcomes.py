@@ -23,16 +23,13 @@ from evenkeel.trainer.lab.reports.held_out import Answers, Floats, read_answers
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 
-OutcomeName = Literal[
-    "accuracy", "coverage", "entropy", "tax", "drift_between_right_answers", "jitter", "tokens_to_threshold", "residual"
-]
 Runs = Sequence[RecordedRun]
 Measure = Callable[[Runs, str], Floats]
 Curve = tuple[Sequence[float], Sequence[float]]
 """Of a run's evaluations: tokens so far and accuracies, (P,) each."""
 Clusters = Mapping[int, tuple[tuple[int, ...], tuple[int, ...]]]
 """Item → sizes of the clusters of equal right answers, before training and at the last evaluation."""
-KL = "kl"
+KL, KL_DEAD = "kl", "groups/kl_dead"
 RESIDUAL = "cancellation/shared_prefix"
 NONE = [math.nan]
 
@@ -138,6 +135,17 @@ def entropy(runs: Runs, dataset: str) -> Floats:
     return np.array([_end(run, "entropy") for run in runs])
 
 
+@outcome("nats a token in 100 batches", 1, metric="entropy", reason="It logged it once.")
+def entropy_slope(runs: Runs, dataset: str) -> Floats:
+    """Least-squares slope of `entropy` over the rollout batches of the run, times 100."""
+    found = []
+    for run in runs:
+        log = run.series("entropy")
+        line = np.polyfit([*log], [*log.values()], 1) if len(log) > 1 else NONE
+        found.append(100 * line[0])
+    return np.array(found)
+
+
 def _end(run: RecordedRun, metric: str) -> float:
     """Mean over the last tenth of the rollout batches."""
     series = run.series(metric)
@@ -147,8 +155,9 @@ def _end(run: RecordedRun, metric: str) -> float:
 
 @outcome("log (nats a token for each point)", -1, start=True, metric=KL, reason="It gained nothing, or KL is 0.")
 def tax(runs: Runs, dataset: str) -> Floats:
-    """Log of `kl`, from the initial policy on the trained tokens, mean over the last tenth of the rollout batches, over
-    the points of accuracy gained since before training; none where nothing was gained.
+    """Log of `kl`, from the initial policy on the trained tokens (those of held-out rows are not scored again), mean
+    over the last tenth of the rollout batches, over the points of accuracy gained since before training; none where
+    nothing was gained.
     """
     found = []
     for run in runs:
@@ -156,6 +165,14 @@ def tax(runs: Runs, dataset: str) -> Floats:
         gain = curve[max(curve)] - curve.get(0.0, math.nan)
         found.append(_log(_end(run, KL)) - _log(100 * gain))
     return np.array(found)
+
+
+@outcome("nats a token", -1, metric=KL_DEAD)
+def kl_dead_groups(runs: Runs, dataset: str) -> Floats:
+    """Mean of `groups/kl_dead`, from the initial policy on the tokens of groups that were all right or all wrong, over
+    the last tenth of the rollout batches up to the last that had some: nothing was to be learned there.
+    """
+    return np.array([_end(run, KL_DEAD) for run in runs])
 
 
 def _log(value: float) -> float:
@@ -261,3 +278,4 @@ def residual(runs: Runs, dataset: str) -> Floats:
 
 
 ACCURACY = OUTCOMES["accuracy"]
+OutcomeName = Literal[*OUTCOMES]  # type: ignore[valid-type]

@@ -29,31 +29,33 @@ MOST_DIFFERENCES = 50
 
 def comparison_tables(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, Table]]:
     """Name → table: the verdicts, the numbers, and the verdicts on further held-out sets."""
+    count = sum(len(found.contrasts) for found in comparisons)
     for position, found in enumerate(comparisons):
         if position:
-            yield f"held-out-{position}", _verdict_table(f"Held-out set {found.dataset}", found, ACCURACY)
+            yield f"held-out-{position}", _verdict_table(f"Held-out set {found.dataset}", found, ACCURACY, count)
             continue
         for name in dict.fromkeys(contrast.outcome for contrast in found.contrasts):
-            yield _verdicts(OUTCOMES[name], found)
+            yield _verdicts(OUTCOMES[name], found, count)
         yield "accuracy", _accuracy_table(found)
 
 
-def _verdicts(outcome: Outcome, found: Comparison) -> tuple[str, Table]:
+def _verdicts(outcome: Outcome, found: Comparison, count: int) -> tuple[str, Table]:
     if outcome is ACCURACY:
-        return "verdicts", _verdict_table("Verdict", found, outcome, _verdict_caption(found))
+        return "verdicts", _verdict_table("Verdict", found, outcome, count, _verdict_caption(found))
     good = "more" if outcome.sign > 0 else "less"
     caption = f"{found.dataset}: {outcome.definition} In {outcome.unit}; {good} is better."
-    return f"outcome-{outcome.name}", _verdict_table(f"Outcome: {outcome.name}", found, outcome, caption)
+    return f"outcome-{outcome.name}", _verdict_table(f"Outcome: {outcome.name}", found, outcome, count, caption)
 
 
-def _verdict_table(title: str, found: Comparison, outcome: Outcome, caption: str = "") -> Table:
+def _verdict_table(title: str, found: Comparison, outcome: Outcome, count: int, caption: str = "") -> Table:
+    """``count``: comparisons of the report."""
     contrasts = {contrast.variant: contrast for contrast in found.contrasts_in(outcome.name)}
     baselines = {contrast.baseline for contrast in found.contrasts}
     headings = (
         "variant",
         Heading("final accuracy" if outcome is ACCURACY else outcome.name, "mean, 95 %"),
         Heading("difference", "paired by seed, 95 %"),
-        Heading("p, Holm", f"of {len(found.contrasts)}"),
+        Heading("p, Holm", f"of {count}"),
         Heading("verdict", is_prose=True),
     )
     rows = []

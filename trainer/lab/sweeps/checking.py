@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import COMMAND_LINE, Problem, Refusal
-from evenkeel.trainer.lab.reports.outcomes import KL, OUTCOMES, Outcome
+from evenkeel.trainer.lab.reports.outcomes import KL, KL_DEAD, OUTCOMES, Outcome
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of
 from evenkeel.trainer.lab.sweeps.fairness import check_fair
@@ -111,7 +111,7 @@ def _lacking(outcome: Outcome, plan: Plan) -> Iterator[str]:
     if evaluation.before + later < outcome.evaluations:
         yield "a smaller evaluation.every_steps"
     moved = config.trl.get("sync_ref_model")
-    if outcome.metric == KL and (moved or not config.trl.get("beta")):
+    if outcome.metric in (KL, KL_DEAD) and (moved or not config.trl.get("beta")):
         yield "trl.beta: 1e-12 without sync_ref_model (it logs kl, and trains as without)"
 
 

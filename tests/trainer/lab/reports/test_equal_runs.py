@@ -5,17 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from evenkeel.trainer.lab.reports.outcomes import OUTCOMES
 from scripts.research.equal_runs import found, interval
 from tests.paths import ROOT
 
 POOL = json.loads((ROOT / "tests/trainer/lab/reports/equal_runs.json").read_text())
-EFFECTS = dict(zip(OUTCOMES, (0.1, 0.08, 0.03, 1.0, 0.4, 0.04, 0.8, 0.15), strict=True))
+EFFECTS = dict(zip(POOL, (0.1, 0.08, 0.03, 1.0, 0.4, 0.04, 0.8, 0.15), strict=True))
 """In the unit of the outcome."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OUTCOMES)
+@pytest.mark.parametrize("name", POOL)
 def test_equal_runs_are_not_told_apart_more_often_than_the_level_says(name: str):
     """The 95 % interval of the share, over the runs of the pool, contains 5 % or lies below it."""
     low, _ = interval(POOL, name, seeds=5)

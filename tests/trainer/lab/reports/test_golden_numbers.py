@@ -5,7 +5,7 @@ import json
 import pytest
 from scipy import stats
 
-from evenkeel.trainer.lab.reports.comparison import Comparison, comparison
+from evenkeel.trainer.lab.reports.comparison import Comparison, adjusted, comparison
 from evenkeel.trainer.lab.reports.contrasts import Contrast
 from evenkeel.trainer.lab.reports.run_files import read_runs
 from tests.trainer.lab.reports.recorded_sweep import record_sweep
@@ -30,7 +30,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
             ]
             path = sweep / f"{variant}-s{seed}/run/metrics.jsonl"
             path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return comparison(read_runs(sweep), "test")
+    return adjusted([comparison(read_runs(sweep), "test")])[0]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from evenkeel.trainer.lab.reports.contents import report_on
-from evenkeel.trainer.lab.reports.outcomes import OUTCOMES, OutcomeName, tokens_reached
+from evenkeel.trainer.lab.reports.outcomes import OUTCOMES, tokens_reached
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 from tests.trainer.lab.reports.recorded_sweep import record_sweep
@@ -57,11 +57,18 @@ def test_shares_of_right_answers_and_what_they_cover(tmp_path: Path):
 
 def test_the_end_of_a_run_is_the_last_tenth_of_its_batches_and_the_residual_that_of_all(tmp_path: Path):
     log = dict.fromkeys(range(1, 18), 9.0) | {18: 0.2, 19: 0.4, 20: 0.6}
-    series = {"entropy": log, "kl": log, "cancellation/shared_prefix": {1: 0.1, 2: 0.2, 20: 0.6}}
+    series = {"entropy": log, "kl": log, "groups/kl_dead": log, "cancellation/shared_prefix": {1: 0.1, 2: 0.2, 20: 0.6}}
     run = recorded(tmp_path / "a", {0: 0.2, 20: 0.4}, series)
     assert measured("entropy", run) == pytest.approx([0.4])
     assert measured("tax", run) == pytest.approx([math.log(0.4 / 20)])  # 20 points were gained
+    assert measured("kl_dead_groups", run) == pytest.approx([0.4])
     assert measured("residual", run) == pytest.approx([0.3])
+
+
+def test_the_slope_of_entropy_is_that_of_least_squares(tmp_path: Path):
+    """Means 7/3 and 1/3: Σ ΔxΔy = −19/30 over Σ Δx² = 14/3."""
+    run = recorded(tmp_path / "a", {0: 0.2}, {"entropy": {1: 0.5, 2: 0.4, 4: 0.1}})
+    assert measured("entropy_slope", run) == pytest.approx([-95 / 7])
 
 
 def test_right_answers_drift_where_fewer_of_them_are_written(tmp_path: Path):
@@ -111,14 +118,13 @@ def test_a_run_without_a_value_is_named_with_the_reason(name: str, tmp_path: Pat
     bare = recorded(tmp_path / "bare", {0: 0.3, 10: 0.4}, answers={0: ["a"], 10: ["a"]})
     log = {"kl": {10: 0.1}, "num_tokens": {10: 9.0}}
     fell = recorded(tmp_path / "fell", {0: 0.3, 10: 0.2}, log, {0: ["a."], 10: ["??"]})
-    for run, lacking in ((bare, True), (fell, name in ("entropy", "jitter", "residual"))):
+    for run, lacking in (
+        (bare, True),
+        (fell, name in ("entropy", "entropy_slope", "jitter", "kl_dead_groups", "residual")),
+    ):
         with pytest.raises(StatisticsError, match=f"{run.variant}-s0: no {name} can be computed. ") as caught:
             measured(name, run)
         assert (f"It takes {OUTCOMES[name].needs}." in str(caught.value)) == lacking
-
-
-def test_names_are_those_of_the_list():
-    assert get_args(OutcomeName) == tuple(OUTCOMES)
 
 
 def test_a_report_has_the_outcomes_that_its_sweep_names_and_counts_all_comparisons(tmp_path: Path):
@@ -141,6 +147,7 @@ def test_a_report_has_the_outcomes_that_its_sweep_names_and_counts_all_compariso
     ]
     notes = " ".join(report.notes)
     assert "Not compared in tax: ar with grpo. ar-s0, " in notes
-    assert "On test 3 comparisons of equals give about 0.15 verdicts" in notes
-    assert "On unseen 2 comparisons of equals give about 0.1 verdicts" in notes
-    assert [report.tables[name].headings[3].note for name in ("verdicts", "held-out-1")] == ["of 3", "of 2"]
+    assert "5 comparisons of equals give about 0.25 verdicts" in notes
+    assert [report.tables[name].headings[3].note for name in ("verdicts", "held-out-1")] == ["of 5", "of 5"]
+    smallest = min((each for found in report.comparisons for each in found.contrasts), key=lambda each: each.p_value)
+    assert smallest.adjusted_p == min(1.0, 5 * smallest.p_value)
