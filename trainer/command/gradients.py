@@ -4,9 +4,10 @@
     evenkeel gradients runs/quickstart --strategies rloo,adv_reweight,adv_reweight+lopti
     evenkeel gradients runs/quickstart@25 seed=1 --figures
 
-A run's directory: the first batches that it recorded (logging.rollouts: all), at its first weights or --weights. A
-configuration: batches sampled from its policy. RUN@STEP: sampled from that checkpoint. Prints a table; gradients.json
-also holds the cosines between all strategies. Gradients of more than 262,144 parameters are projected at random.
+A run's directory: the first batches that it recorded (logging.rollouts: all), at its first weights or those of
+model.name_or_path=DIRECTORY. A configuration: batches sampled from its policy. RUN@STEP: sampled from that checkpoint.
+Prints a table; gradients.json also holds the cosines between all strategies. Gradients of more than 262,144 parameters
+are projected at random.
 
 --figures: figures 1 (a–f) and 3 of arXiv 2505.12929 instead, as a table, figures.json and figures.svg. Each strategy
 makes one plain SGD step a batch and pass on a copy of the policy, by all tokens and by single quarters of π_old.
@@ -33,15 +34,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     source: Path = arguments.source
     overrides = arguments.overrides
-    weights = arguments.weights
     folder = arguments.to
     if "@" in source.name and not source.exists():
         weights = checkpoint_at(str(source))
         source = weights.parent / CONFIG
-        overrides = [*overrides, "branch_of=null"]
+        overrides = [*overrides, "branch_of=null", f"model.name_or_path={weights}", "model.revision=null"]
         folder = folder or weights.with_name(f"gradients-{weights.name}")
-    if weights:
-        overrides = [*overrides, f"model.name_or_path={weights}", "model.revision=null"]
     is_run = source.is_dir()
     path = source / CONFIG if is_run else source
     load_libraries(path, overrides)
@@ -65,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise fault
     code = model.trust_remote_code
     names, most = (OF_THE_PAPER, 8) if drawn else ("all", 16)
-    strategies, absent = named_strategies(arguments.strategies or names)
+    strategies = named_strategies(arguments.strategies or names)
     most = arguments.batches or most
     batches = recorded_batches(source, most) if is_run else sampled_batches(path, overrides, most)
     policy = AutoModelForCausalLM.from_pretrained(
@@ -86,7 +84,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = bench(*measured)
         table = strategy_table(found)
         file = folder / "gradients.json"
-    found.absent.update(absent)
     print(markdown_table(table))
     for name, reason in found.absent.items():
         print(f"Not replayed: {name}: {reason}")
@@ -103,7 +100,6 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("overrides", nargs="*", metavar="key=value", help=OVERRIDES)
     command.add_argument("--strategies", help=f"a,b+c or all; default: all, of --figures {OF_THE_PAPER}")
     command.add_argument("--batches", type=positive(int), help="most rollout batches; default: 16, of --figures 8")
-    command.add_argument("--weights", help="of the policy; default: the configuration's model")
     command.add_argument("--figures", action="store_true", help="figures 1 and 3 of arXiv 2505.12929")
     command.add_argument("--learning-rate", type=positive(float), help="of --figures; default: the run's own")
     command.add_argument("--to", type=Path, metavar="DIRECTORY", help="for gradients.json or figures.json")

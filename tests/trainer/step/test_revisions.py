@@ -102,7 +102,7 @@ def test_recorded_revisions_replay_the_advantages_that_were_trained(model: Any, 
         torch.testing.assert_close(batch_advantages(parts, batch, recipe) * batch.mask, trained * batch.mask)
     for row in rows:
         row["others"] = None
-    with pytest.raises(PartError, match="repair and edited, which runs with revisions record"):
+    with pytest.raises(PartError, match="asks for repair and edited, which runs with"):
         batch_advantages(named_strategy("ibpo").parts, replayed(rows, recipe, model), recipe)
 
 

@@ -156,7 +156,7 @@ def batch_advantages(strategies: Strategies, batch: ReplayedBatch, recipe: Recip
     if absent:
         where = "rollouts do not record."
         if "repair" in absent:
-            where = "runs with revisions record: CONFIG algorithm.advantage=ibpo 'algorithm.revision={references: 3}'."
+            where = "runs with algorithm.revision record. Replay such a run."
         raise PartError(f"advantage {estimator.name!r} asks for {' and '.join(absent)}, which {where}")
     weighted = loss_type in PER_SEQUENCE_MEAN | ONE_DENOMINATOR
     signals = estimator_signals(

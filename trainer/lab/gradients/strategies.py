@@ -43,25 +43,16 @@ def named_strategy(name: str) -> Named:
     return Named(name, build_strategies(**chosen, revision=revision))
 
 
-def named_strategies(names: str) -> tuple[list[Named], dict[str, str]]:
-    """The strategies of a list ``a,b,c`` or of ``all``, each once; for ``all`` also name → why it cannot be built.
+def named_strategies(names: str) -> list[Named]:
+    """The strategies of a list ``a,b,c`` or of ``all``, each once.
 
     Raises:
-        PartError: as `named_strategy`, of a strategy that was asked for by name.
+        PartError: as `named_strategy`.
     """
     asked = [name.strip() for name in names.split(",") if name.strip()]
     if names == "all":
         asked = [name for kind in KINDS for name in sorted(built_in(kind)) if name != DEFAULTS.get(kind)]
-    found: dict[str, Named] = {}
-    absent: dict[str, str] = {}
-    for name in asked:
-        try:
-            found[name] = named_strategy(name)
-        except PartError as error:
-            if names != "all":
-                raise
-            absent[name] = str(error)
-    return list(found.values()), absent
+    return [named_strategy(name) for name in dict.fromkeys(asked)]
 
 
 def replayable(asked: Sequence[Named], replay: Callable[[Strategies], Any]) -> tuple[list[Named], dict[str, str]]:

@@ -48,7 +48,7 @@ def rows_of(batch: int, seed: int, groups: int = 3) -> list[dict[str, Any]]:
 
 
 def run(model: Any, names: str | list[Named], loss: str = "dapo", batches: int = 2) -> dict[str, Any]:
-    strategies = named_strategies(names)[0] if isinstance(names, str) else names
+    strategies = named_strategies(names) if isinstance(names, str) else names
     found = bench([rows_of(b, b) for b in range(batches)], model, replace(RECIPE, loss_type=loss), strategies)
     return {row.name: row for row in found.rows} | {"all": found}
 
@@ -129,6 +129,10 @@ def test_what_cannot_be_replayed_is_named(model: Any):
         bench([], model, RECIPE, [asked])
     with pytest.raises(PartError, match="vespo"):
         run(model, [asked], loss="vespo")
+
+
+def test_all_are_those_that_ship_each_with_its_defaults():
+    assert len({each.name for each in named_strategies("all")}) > 50
 
 
 def test_turns_are_replayed_as_they_were_paid(model: Any):

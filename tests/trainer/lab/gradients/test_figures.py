@@ -88,7 +88,7 @@ def batches(model: Any) -> list[list[dict[str, Any]]]:
 
 def run(model: Any, batches: Any, names: str, clip: Any = CLIP, loss: str = "dapo") -> Figures:
     recipe = Recipe(4, COLD, {"digits": 1.0}, 10, loss, 8, RATE, clip)
-    return figures(batches, model, recipe, named_strategies(names)[0])
+    return figures(batches, model, recipe, named_strategies(names))
 
 
 def probabilities(model: Any, rows: Any) -> torch.Tensor:
@@ -192,5 +192,5 @@ def test_a_configurations_policy_is_sampled_and_replayed(tiny_model: Path, tmp_p
     assert main([str(tmp_path), "--strategies", "grpo"]) == 2  # no run's directory
     adapter = shutil.copytree(tiny_model, tmp_path / "adapter")
     (adapter / "config.json").rename(adapter / "adapter_config.json")
-    assert main([str(file), "--weights", str(adapter)]) == 2
+    assert main([str(file), f"model.name_or_path={adapter}"]) == 2
     assert "evenkeel export" in capsys.readouterr().err
