@@ -33,6 +33,7 @@ def test_optimizer_steps_between_two_edges_of_a_rollout_batch(arguments, setting
 
 
 BEST = {"metric_for_best_model": "eval_test/avg@1", "greater_is_better": True, "eval_strategy": "steps"}
+BEST_OF_ALL = {**BEST, "eval_steps": 1}
 BLOCK_OF_4 = {"steps_per_generation": 4, "save_steps": 4}
 BROKEN_AND_KEPT = [
     ("not-resumable", {"save_only_model": True}, {"save_only_model": False}),
@@ -42,12 +43,8 @@ BROKEN_AND_KEPT = [
     ("inside-a-rollout-batch", {**BLOCK_OF_4, "save_steps": 0.1}, {"save_steps": 0.1}),
     ("inside-a-rollout-batch", {**BLOCK_OF_4, "max_steps": 7}, {**BLOCK_OF_4, "max_steps": 8}),
     ("inside-a-rollout-batch", {**BLOCK_OF_4, **BEST, "eval_steps": 6}, {**BLOCK_OF_4, **BEST, "eval_steps": 8}),
-    (
-        "best-checkpoint",
-        {**BEST, "eval_steps": 1, "save_strategy": "no"},
-        {**BEST, "eval_steps": 1, "save_strategy": "best"},
-    ),
-    ("best-checkpoint", {**BEST, "eval_steps": 1, "save_total_limit": 1}, {**BEST, "eval_steps": 1}),
+    ("best-checkpoint", {**BEST_OF_ALL, "save_strategy": "no"}, {**BEST_OF_ALL, "save_strategy": "best"}),
+    ("best-checkpoint", {**BEST_OF_ALL, "save_total_limit": 1}, BEST_OF_ALL),
     ("optimizer-arguments", {"optim_args": "momentum=0.9"}, {"optim": "sgd", "optim_args": "momentum=0.9"}),
     ("optimizer-arguments", {"optim": "sgd", "optim_args": "momentum=0.9,weight_decay=0.1"}, {"optim": "sgd"}),
 ]

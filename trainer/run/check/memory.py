@@ -10,10 +10,14 @@ processes. Bytes throughout. The terms follow the code that runs:
 - activations: `activations_of_a_token`; with gradient checkpointing each layer keeps its input and one layer at a time
   is computed again (Chen et al. 2016, arXiv 1604.06174).
 - logits: TRL 1.16 projects in tiles of 4,096 tokens × 32,768 words and never holds all of them; its backward pass holds
-  the gradient of the output layer and of the hidden states in float32.
+  the gradient of the output layer and of the hidden states in float32. Without Triton it also holds seven tiles in
+  float32 and a mask (`_backward_tile` there).
 - generation without vLLM: the keys and values of all sequences that one process draws together.
+- FSDP2: accelerate reduces gradients once an optimizer step; until then each device accumulates all of them.
+- on a CPU: the libraries; and freed activations, as many again, for glibc returns at once only what has 32 MiB or more
+  and uses the rest badly (measured: configs/accelerate/README.md).
 
-Not counted: the allocator's fragmentation, communication buffers, other programs on the device. Every optimizer
+Not counted: the GPU allocator's fragmentation, communication buffers, other programs on the device. Every optimizer
 counts as Adam.
 """
 
@@ -24,6 +28,10 @@ from typing import Literal
 GIB = 1024**3
 CONTEXT = GIB
 """What CUDA, its libraries and NCCL take before the first tensor, roughly."""
+LIBRARIES = 600 * 1024**2
+"""What Python with torch, transformers and TRL takes, measured."""
+HEAP = 32 * 1024**2
+"""From so many bytes on glibc never takes memory from its heap (`DEFAULT_MMAP_THRESHOLD_MAX`)."""
 TILE_TOKENS, TILE_WORDS = 4096, 32768
 """TRL's tiles of the output layer (`trl.kernels.chunked_logprob`, `trl.trainer.utils`)."""
 
@@ -62,7 +70,8 @@ class Training:
         reference: a second model is held for the KL term.
         checkpointing: gradient checkpointing.
         vllm_bytes: reserved by vLLM on this device; 0 without it, or where it sleeps while the policy trains.
-        on_gpu: a CUDA context is held.
+        on_gpu: a CUDA context is held, and Triton folds tiles of logits in place.
+        microbatches: of one process in an optimizer step.
     """
 
     rows: int
@@ -75,6 +84,7 @@ class Training:
     checkpointing: bool = True
     vllm_bytes: int = 0
     on_gpu: bool = True
+    microbatches: int = 1
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,8 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
     yield Term("gradients", round(gradients / of_gradients), "always")
     if sharding == "ddp" and processes > 1:
         yield Term("gradient buckets (DDP)", gradients, "always")
+    if sharding == "fsdp2" and training.microbatches > 1:
+        yield Term("gradients between micro-batches", model.trained * computed, "training")
     if is_deepspeed:
         yield Term("float32 weights (DeepSpeed)", round(model.trained * 4 / of_states), "always")
     of_value = training.optimizer_bytes or (4 if is_deepspeed else max(stored, 2))
@@ -138,9 +150,10 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
             yield Term("gathered weights", model.parameters * computed, "generation")
     layer = activations_of_a_token(model, computed, autocast=autocast)
     residual = (4 if autocast else computed) * model.hidden
-    of_a_token = model.layers * residual + layer if training.checkpointing else model.layers * layer
-    yield Term("activations", tokens * of_a_token, "training")
-    tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS) * computed
+    kept = model.layers * residual + layer if training.checkpointing else model.layers * layer
+    yield Term("activations", tokens * kept, "training")
+    beside = 0 if training.on_gpu else 7 * 4 + 1
+    tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS) * (computed + beside)
     head = model.vocabulary * model.hidden * 4 if model.trained == model.parameters else 0
     yield Term("logits", tile + head + tokens * model.hidden * 4, "training")
     if training.rows_generated:
@@ -150,6 +163,10 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
         yield Term("vLLM", training.vllm_bytes, "always")
     if training.on_gpu:
         yield Term("CUDA context", CONTEXT, "always")
+    else:
+        yield Term("libraries", LIBRARIES, "always")
+        if tokens * model.intermediate * computed < HEAP:
+            yield Term("freed activations", tokens * kept, "training")
 
 
 def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bool) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command.check import main
@@ -285,15 +286,7 @@ LARGE = {"hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 40
 )
 def test_a_large_model_becomes_a_small_one_of_its_kind(kind: str, more: dict[str, object], tmp_path: Path):
     settings = AutoConfig.for_model(kind, **LARGE, **more)
-    settings.architectures = [
-        {
-            "llama": "LlamaForCausalLM",
-            "qwen2": "Qwen2ForCausalLM",
-            "gemma3_text": "Gemma3ForCausalLM",
-            "qwen3_moe": "Qwen3MoeForCausalLM",
-            "gpt2": "GPT2LMHeadModel",
-        }[kind]
-    ]
+    settings.architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[kind]]
     if kind == "gpt2":
         settings.n_embd, settings.n_head = 64, 4  # it has no narrower form
     assert save_small_model(settings, tmp_path / "model") == tmp_path / "model"

@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Co
 from evenkeel.trainer.run.check.memory import (
     CONTEXT,
     GIB,
+    LIBRARIES,
     ModelSize,
     Sharding,
     Training,
@@ -28,7 +29,7 @@ SMALL = ModelSize(
     key_value_heads=1,
     head_dim=5,
 )
-PLAIN = Training(rows=3, tokens=7, on_gpu=False)
+PLAIN = Training(rows=3, tokens=7)
 
 
 def terms(model: ModelSize, training: Training, sharding: Sharding = "ddp", processes: int = 1) -> dict[str, int]:
@@ -46,18 +47,20 @@ def test_one_device_in_float32_under_bf16_autocast():
         "optimizer": 8000,
         "activations": 13776,
         "logits": 4940,
+        "CUDA context": CONTEXT,
     }
-    assert memory_per_device(SMALL, PLAIN).peak == 4000 + 4000 + 8000 + 2000 + 13776 + 4940
+    assert memory_per_device(SMALL, PLAIN).peak == 4000 + 4000 + 8000 + 2000 + 13776 + 4940 + CONTEXT
 
 
 def test_the_greater_of_training_and_generation_counts():
     # keys and values: 400 sequences × 7 tokens × 2 · 2 layers · 1 head · 5 · 2 bytes = 2,800 × 40 = 112,000
     estimate = memory_per_device(SMALL, replace(PLAIN, rows_generated=400))
     assert estimate.of("generation") == 112_000
-    assert estimate.peak == 16000 + 112_000
+    assert estimate.peak == 16000 + CONTEXT + 112_000
     assert memory_per_device(SMALL, replace(PLAIN, rows_generated=1)).peak == memory_per_device(SMALL, PLAIN).peak
 
 
+CPU = {"on_gpu": False, "compute_bytes": 4}
 LARGE = {"vocabulary": 151_936, "hidden": 2048}
 MASTER, GATHERED = {"float32 weights (DeepSpeed)": 1000}, {"gathered weights": 2000}
 
@@ -74,13 +77,17 @@ MASTER, GATHERED = {"float32 weights (DeepSpeed)": 1000}, {"gathered weights": 2
         # FSDP divides float32 weights and gathers two layers, each (1000 − 500) ÷ 2 = 250, and the embeddings:
         # (2 × 250 + 500) × 2 bytes
         ("fsdp2", 4, {}, {"rows_generated": 1}, {"weights": 1000, "gradients": 1000, "optimizer": 2000, **GATHERED}),
+        ("fsdp2", 4, {}, {"microbatches": 2}, {"gradients": 1000, "gradients between micro-batches": 2000}),
         ("ddp", 2, {}, {"reference": True}, {"gradient buckets (DDP)": 4000, "reference model": 4000}),
         # an adapter on four-bit weights: 1000 × 0.5; 100 trained × 2 bytes; Adam 100 × 2 × 2
         ("ddp", 1, {"trained": 100}, {"weight_bytes": 0.5}, {"weights": 500, "gradients": 200, "optimizer": 400}),
         # no gradient of the output layer: 2,100 + 840
         ("ddp", 1, {"trained": 100}, {"weight_bytes": 0.5}, {"logits": 2940}),
         ("ddp", 1, {}, {"optimizer_bytes": 1}, {"optimizer": 2000}),
-        ("ddp", 1, {}, {"vllm_bytes": 24 * GIB, "on_gpu": True}, {"vLLM": 24 * GIB, "CUDA context": CONTEXT}),
+        ("ddp", 1, {}, {"vllm_bytes": 24 * GIB}, {"vLLM": 24 * GIB, "CUDA context": CONTEXT}),
+        # without Triton each of 21 × 50 logits takes 4 + 7 × 4 + 1 bytes; 34,650 + head 2,000 + hidden 840; activations
+        # checkpointed: norms 2·10·(4 + 4) + 4·(2 + 2) = 176, kept 170 × 4 = 680; 21 × (2 × 10 × 4 + 856) = 19,656
+        ("ddp", 1, {}, CPU, {"logits": 37_490, "freed activations": 19_656, "libraries": LIBRARIES}),
         # 8,192 tokens: tile 4,096 × 32,768 × 2; head 151,936 × 2,048 × 4; hidden 8,192 × 2,048 × 4
         ("ddp", 1, LARGE, {"rows": 2, "tokens": 4096}, {"logits": 268_435_456 + 1_244_659_712 + 67_108_864}),
     ],

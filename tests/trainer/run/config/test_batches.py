@@ -20,15 +20,6 @@ def in_words(prompts: int, update: int, **trl: object) -> RunConfig:
     return run(dict(trl), algorithm={"prompts_per_rollout": prompts, "sequences_per_update": update})
 
 
-def test_the_papers_words_become_trl_arguments_on_any_number_of_gpus() -> None:
-    # 64 prompts × 8 completions = 512 sequences, in 2 updates of 256.
-    for world_size, accumulation, steps in ((1, 32, 64), (4, 8, 16), (8, 4, 8)):
-        plan = batch_plan(in_words(64, 256, per_device_train_batch_size=8, num_generations=8), world_size)
-        assert (plan.gradient_accumulation_steps, plan.steps_per_generation) == (accumulation, steps)
-        assert (plan.prompts_per_rollout, plan.sequences_per_rollout, plan.sequences_per_update) == (64, 512, 256)
-        assert (plan.updates_per_pass, plan.optimizer_steps_per_rollout) == (2, 2)
-
-
 def test_trl_arguments_are_read_as_trl_reads_them() -> None:
     defaults = batch_plan(run({}), 2)  # TRL: 8 per device, 8 completions, generated for one update at a time
     assert (defaults.sequences_per_rollout, defaults.prompts_per_rollout, defaults.updates_per_pass) == (16, 2, 1)
