@@ -63,6 +63,7 @@ GENERATED = (
     "CHANGELOG.md",
     "docs/run_file.md",
     "docs/metrics.md",
+    "docs/scale.md",
 )
 LIMITS: dict[str, tuple[str, float]] = {
     "keys": ("<=", 64),
