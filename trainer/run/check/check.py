@@ -22,7 +22,7 @@ from evenkeel.trainer.run.check.machine import (
 from evenkeel.trainer.run.check.memory import MemoryEstimate
 from evenkeel.trainer.run.check.model import size_of
 from evenkeel.trainer.run.check.plan import Plan, plan_of
-from evenkeel.trainer.run.check.prompts import check_bounded, length_problems, template_problems
+from evenkeel.trainer.run.check.prompts import check_bounded, form_problems, length_problems, template_problems
 from evenkeel.trainer.run.check.rehearsal import rehearse
 from evenkeel.trainer.run.check.weights import model_problems
 from evenkeel.trainer.run.config import RunConfig, load_config, planned_config
@@ -151,6 +151,7 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Problem]]], ...] = (
     ("model", model_problems),
     ("model", template_problems),
     ("rewards", reward_problems),
+    ("rewards", form_problems),
     ("data", data_problems),
     ("data", length_problems),
     ("trl", machine_problems),

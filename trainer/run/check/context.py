@@ -110,20 +110,20 @@ class CheckContext:
     @cached_property
     def longest_prompts(self) -> dict[str, int]:
         """Tokens of the longest prompt of each set."""
-        longest, options, tokenizer = {}, self.argument("chat_template_kwargs") or {}, self.tokenizer
-        is_raw = self.config.model.raw_prompts
-        for part, prompts in self.longest.items():
-            try:
-                written = prompts
-                if not is_raw:
-                    written = tokenizer.apply_chat_template(
-                        prompts, add_generation_prompt=True, tokenize=False, **options
-                    )
-            except Exception as fault:  # a template is a program of its own
-                what = f"the model's chat template cannot write its prompts: {in_words(fault)}"
-                raise Refusal(problems=[Problem(("data", *part.split(".")), what, code="tokenizer")]) from fault
-            longest[part] = max(map(len, tokenizer(written, add_special_tokens=is_raw)["input_ids"]))
-        return longest
+        special = {"add_special_tokens": self.config.model.raw_prompts}
+        texts = {part: self.rendered(part, prompts) for part, prompts in self.longest.items()}
+        return {part: max(map(len, self.tokenizer(each, **special)["input_ids"])) for part, each in texts.items()}
+
+    def rendered(self, part: str, prompts: list[Any]) -> list[str]:
+        """Prompts of a set as the policy reads them; a `Refusal` where its template fails."""
+        if self.config.model.raw_prompts:
+            return prompts
+        tokenizer, options = self.tokenizer, self.argument("chat_template_kwargs") or {}
+        try:
+            return tokenizer.apply_chat_template(prompts, add_generation_prompt=True, tokenize=False, **options)
+        except Exception as fault:  # a template is a program of its own
+            what = f"the model's chat template cannot write its prompts: {in_words(fault)}"
+            raise Refusal(problems=[Problem(("data", *part.split(".")), what, code="tokenizer")]) from fault
 
     def argument(self, name: str) -> Any:
         """One of TRL's arguments, as the file gives it or TRL's default."""

@@ -1,5 +1,6 @@
 """Prompts as the policy reads them: complete, with its turn begun, and with room for an answer."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ _WRITTEN = ("system", "developer", "user")
 """Roles whose messages a template must write unchanged; it may leave the thought out of an assistant's."""
 _LOOKED_AT = 200
 """Rows of each set whose messages are looked for in the rendered prompt."""
+_FEW = 8
+_HEADING = "####"  # which vocabularies have for Markdown
+_FORM = re.compile(rf"\\boxed|</?answer>|{_HEADING}")
 
 
 def check_bounded(context: CheckContext) -> None:
@@ -60,9 +64,7 @@ def _raw_problems(context: CheckContext) -> Iterator[Problem]:
     """A special token that rows and tokenizer both begin with; chat markup of another model; and how prompts end."""
     tokenizer = context.tokenizer
     one = tokenizer("1", return_special_tokens_mask=True)
-    begins = ""
-    if one["special_tokens_mask"][:1] == [1]:
-        begins = tokenizer.decode(one["input_ids"][:1])
+    begins = tokenizer.decode(one["input_ids"][:1]) if one["special_tokens_mask"][:1] == [1] else ""
     known = tokenizer.get_vocab()
     unknown = [mark for mark in TEMPLATE_MARKS if mark not in known]
     for part, rows in context.rows.items():
@@ -119,6 +121,30 @@ def _turn_ending(tokenizer: Any) -> str | None:
     """The text that the chat template writes after an assistant's message; ``None`` where unknown."""
     _, found, ending = (_written(tokenizer, _ANSWERED) or "").rpartition(_ANSWER)
     return ending.strip() or None if found else None
+
+
+def form_problems(context: CheckContext) -> Iterator[Problem]:
+    """Answers read in a form that no prompt asks for or shows, from a policy that has no word for it.
+
+    The form is that of the gold completions; it is needed where one without its marks earns less.
+    """
+    rows, known = context.rows["train"], context.tokenizer.get_vocab()
+    tasks = rows["task"][:] if "task" in rows.column_names else [None] * len(rows)
+    for number, reward in enumerate(context.config.rewards):
+        if (verifier := context.experiment.verifiers.get(reward.label)) is None:
+            continue
+        few = rows.select([row for row, task in enumerate(tasks) if reward.task in (None, task)][:_FEW])
+        references = few["reference"][:]
+        golds = [verifier.gold_completion(reference) or "" for reference in references]
+        marks = {mark for gold in golds for mark in _FORM.findall(gold) if mark == _HEADING or mark not in known}
+        prompts = context.rendered("train", few["prompt"][:]) if marks else []
+        if not marks or any(mark in prompt for mark in marks for prompt in prompts):
+            continue
+        bare, *shown = verifier.judge_all([_FORM.sub("", golds[0]), *prompts], [references[0], *references])
+        if bare.score != verifier.full_score and not any(verdict.answer for verdict in shown):
+            what = f"reads answers in {' '.join(sorted(marks))}, and no prompt asks for that: others earn nothing."
+            instead = "Ask for it in data.system_prompt."
+            yield Problem(("rewards", number), what, instead, code="form-not-asked-for", severity="warning")
 
 
 def length_problems(context: CheckContext) -> Iterator[Problem]:

@@ -15,9 +15,9 @@ _MODEL = ("model", "name_or_path")
 
 
 def model_problems(context: CheckContext) -> Iterator[Problem]:
-    """Tokens without an embedding, ``modules_to_save`` that do not exist, weights that do not match config.json.
+    """Tokens without an embedding, ``modules_to_save`` that do not exist, weights other than config.json says.
 
-    Weights that are quantized, pickled or not on this machine are not checked.
+    Weights that are pickled or not on this machine are not checked, nor quantized ones under an adapter.
     """
     words, known = getattr(context.text_settings, "vocab_size", None), context.tokenizer.get_vocab()
     beyond = sum(number >= words for number in known.values()) if isinstance(words, int) else 0
@@ -31,9 +31,20 @@ def model_problems(context: CheckContext) -> Iterator[Problem]:
     if absent := [each for each in kept if str(each).rpartition(".")[2] not in modules]:
         what = f"names {', '.join(map(str, absent))}; the model's modules are {', '.join(sorted(modules - {''}))}."
         yield Problem(("model", "lora", "modules_to_save"), what, code="no-such-module")
-    folder = model_folder(context.config.model.name_or_path, context.config.model.revision)
-    if folder is None or getattr(context.text_settings, "quantization_config", None) is not None:
+    quantized, lora = getattr(context.text_settings, "quantization_config", None), context.config.model.lora
+    if quantized is not None and lora is None:
+        what = (
+            f"has weights quantized by {quantized.get('quant_method')}, by its config.json: only an adapter is trained."
+        )
+        instead = "Write model.lora, or delete quantization_config there if the weights are whole."
+        yield Problem(_MODEL, what, instead, code="quantized-weights")
+    name = context.config.model.name_or_path
+    folder = model_folder(name, context.config.model.revision)
+    if folder is None or quantized is not None:
         return
+    if Path(name).is_dir() and not {each.suffix for each in folder.iterdir()} & {".safetensors", ".bin"}:
+        what = "holds no weights that transformers reads, such as model.safetensors."
+        yield Problem(_MODEL, what, "Save them there, of GGUF by from_pretrained(…, gguf_file=…).", code="no-weights")
     stored = stored_weights(folder)
     for how, names in compared(context.settings, stored).items() if stored else ():
         if names:

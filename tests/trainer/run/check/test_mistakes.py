@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -24,12 +25,13 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def found(mistake: Mistake) -> Checked:
-    return checked("run.yaml", mistake.overrides, processes=None)
+@cache
+def found(*overrides: str) -> Checked:
+    return checked("run.yaml", overrides, processes=None)
 
 
 def test_the_right_run_has_neither_errors_nor_warnings():
-    result = found(Mistake("none", ""))
+    result = found()
     assert [problem for problem in result.problems if problem.severity != "note"] == []
     assert result.plan is not None
 
@@ -44,13 +46,13 @@ def test_the_right_run_has_neither_errors_nor_warnings():
     ids=["a template that needs no generation prompt", "one that the prefix gives", "a prefix behind it"],
 )
 def test_what_resembles_a_mistake_of_a_template_is_none(overrides: list[str]):
-    result = found(Mistake("none", "", tuple(overrides)))
+    result = found(*overrides)
     assert [problem for problem in result.problems if problem.severity == "error"] == []
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_mistake_is_found(mistake: Mistake):
-    result = found(mistake)
+    result = found(*mistake.overrides)
     kind = (mistake.severity, mistake.code)
     said = [str(problem) for problem in result.problems if (problem.severity, problem.code) == kind]
     assert any(mistake.says in text for text in said), "\n".join(map(str, result.problems))
@@ -66,7 +68,7 @@ PLACE = re.compile(r"(?:\d+ problems:\n- )?([^\n]+?, line \d+|command line): ")
 
 @pytest.mark.parametrize("mistake", ERRORS[::15], ids=lambda mistake: mistake.name)
 def test_a_run_is_refused_with_the_line_that_a_check_names(mistake: Mistake):
-    places = {place[1] for error in found(mistake).errors if (place := PLACE.match(str(error)))}
+    places = {place[1] for error in found(*mistake.overrides).errors if (place := PLACE.match(str(error)))}
     with pytest.raises(Refusal) as refused:
         train("run.yaml", mistake.overrides)
     place = PLACE.match(str(refused.value))
@@ -76,5 +78,5 @@ def test_a_run_is_refused_with_the_line_that_a_check_names(mistake: Mistake):
 @pytest.mark.slow
 @pytest.mark.parametrize("overrides", RIGHT_SETTINGS, ids=" ".join)
 def test_what_is_right_is_left_alone(overrides: tuple[str, ...]):
-    result = found(Mistake("none", "", overrides))
+    result = found(*overrides)
     assert [problem for problem in result.problems if problem.severity != "note"] == []

@@ -48,6 +48,7 @@ def rows(name: str) -> str:
 
 UNREAD = "models/unread_template/chat_template.jinja"
 FORM = "{verifier: {name: soft_overlong, max_tokens: 8, buffer_tokens: 2}}"
+FORM_FIRST = f"rewards=[{FORM}, {{verifier: math_answer}}]"
 
 MODELS = [
     mistake("an id that no hub has", "unreadable-model", "model.name_or_path=no/such-model", says="no/such-model"),
@@ -75,6 +76,8 @@ MODELS = [
     mistake("wider layers than the weights", "other-weights", model("wider")),
     warned("a value model", "other-weights", model("value_head"), says="v_head"),
     warned("weights that were cut off", "unexplained", model("cut_weights")),
+    mistake("quantized weights without an adapter", "quantized-weights", model("quantized"), says="gguf"),
+    mistake("weights in a GGUF file alone", "no-weights", model("gguf_alone")),
     mistake("no generation prompt", "no-generation-prompt", model("no_turn")),
     mistake("a system prompt that is dropped", "template-drops-message", model("no_system"), "data.system_prompt=b"),
     mistake("a template that no parser reads", "tokenizer", model("unread_template"), says="cannot write a question"),
@@ -96,7 +99,8 @@ ROWS = [
 REWARDS = [
     mistake("the only reward weighs nothing", "no-positive-weight", "rewards.0.weight=0.0", says="weight: 1.0"),
     warned("form alone is rewarded", "no-reward-reads-reference", f"rewards=[{FORM}]"),
-    warned("form decides what is right", "form-scored-first", f"rewards=[{FORM}, {{verifier: exact_match}}]"),
+    warned("form decides what is right", "form-scored-first", FORM_FIRST),
+    warned("a form that no prompt asks for", "form-not-asked-for", FORM_FIRST, says="boxed"),
     mistake("a revision for nothing", "unused-revision", "algorithm.revision={references: 2}", says="advantage: ibpo"),
     mistake("IBPO without its revision", "missing-revision", "algorithm.advantage=ibpo", says="revision: {references"),
 ]
@@ -139,5 +143,7 @@ RIGHT_SETTINGS = [
     ("model.dtype=bfloat16",),
     ("trl.generation_kwargs={renormalize_logits: true}",),
     ("name=a.b",),
+    ("rewards=[{verifier: math_answer}]", "data.system_prompt='b \\boxed'"),
+    ("rewards=[{verifier: {name: math_answer, answer_in: marked}}]", "data.system_prompt='Answer: 1'"),
 ]
 """What is laid over the right run and leaves it right: neither an error nor a warning."""

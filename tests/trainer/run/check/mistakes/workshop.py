@@ -104,6 +104,8 @@ def _models(folder: Path) -> None:
         added = {"type": "TemplateProcessing", "single": order, "pair": order, "special_tokens": special}
         _edit(of[name] / "tokenizer.json", post_processor=added)
     _edit(of["wider"] / "config.json", intermediate_size=80)
+    _edit(of["quantized"] / "config.json", quantization_config={"quant_method": "gguf"})
+    (of["gguf_alone"] / WEIGHTS).rename(of["gguf_alone"] / "model.gguf")
     weights = load_file(tiny / "model.safetensors")
     save_file({**weights, "v_head.weight": weights["model.norm.weight"].clone()}, of["value_head"] / WEIGHTS)
     with (of["cut_weights"] / WEIGHTS).open("rb+") as file:
@@ -136,7 +138,7 @@ def _claim_weights(folder: Path) -> None:
 _BROKEN = ("no_template", "no_tokenizer", "encoder", "cut_off", "own_code", "no_eos", "other_eos")
 _BROKEN += ("more_words", "huge", "layer_more", "wider", "value_head")
 _BROKEN += ("padding_beyond", "unread_template", "refused_system", "wrong_tokenizer")
-_BROKEN += ("begins", "ends", "cut_weights", "no_turn", "no_cue_needed", "no_system")
+_BROKEN += ("begins", "ends", "cut_weights", "no_turn", "no_cue_needed", "no_system", "quantized", "gguf_alone")
 WEIGHTS = "model.safetensors"
 SPECIAL, TEXT = {"SpecialToken": {"id": "<eos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
 NO_CUE = (
