@@ -23,6 +23,35 @@
   const sizes = all.flatMap(g => g.rollouts.flatMap(valuesOf)).map(Math.abs).sort((a, b) => a - b);
   const largest = sizes[Math.floor(0.98 * (sizes.length - 1))] || sizes[sizes.length - 1] || 1;
 
+  // After figure 5 of arXiv 2505.12929: its classes, words of our own.
+  const CLASSES = {
+    analysis: "analyze analyzing analysis check checking consider considering examine examining evaluate test try",
+    statement: "statement statements say says said saying claim claims claimed tell tells told",
+    causal: "because since due cause causes as reason therefore hence thus so",
+    conclusion: "conclude concludes conclusion conclusions finally overall summary result results answer",
+    assumption: "assume assumes assuming assumption suppose supposing if hypothesis imagine let",
+    assertion: "must cannot certainly clearly definitely always never obviously indeed true false",
+  };
+
+  function words(rollouts) {
+    const counted = rollouts.map(rollout => [rollout.verdict, textOf(rollout).toLowerCase().match(/[a-z]+/g) || []]);
+    const rows = Object.entries(CLASSES).map(([name, listed]) => {
+      const known = new Set(listed.split(" "));
+      const mean = verdict => {
+        const counts = counted.filter(([is]) => is === verdict).map(([, said]) => said.filter(word => known.has(word)).length);
+        return counts.length ? (counts.reduce((sum, each) => sum + each, 0) / counts.length).toPrecision(3) : "–";
+      };
+      return [name, mean("right"), mean("wrong"), listed];
+    });
+    const table = element("table");
+    for (const [place, cells] of [["class", "right", "wrong", "its words"], ...rows].entries()) {
+      const row = element("tr");
+      row.append(...cells.map(text => element(place ? "td" : "th", "", text)));
+      table.append(row);
+    }
+    return table;
+  }
+
   const untrained = all.some(g => g.rollouts.some(r => r.counted)) ? "gray, slanted: not trained, as what a tool wrote" : "";
 
   function filters() {
@@ -117,6 +146,7 @@
     document.getElementById("legend").textContent = [colors, untrained].filter(Boolean).join("; ");
     list.replaceChildren(...found.slice(0, shown).map(([group, matching]) => section(group, matching, kind, alone)));
     more.hidden = found.length <= shown;
+    document.getElementById("words").replaceChildren(words(found.flatMap(([, matching]) => [...matching])));
   }
 
   const again = () => { shown = PAGE; draw(); };
