@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from evenkeel.trainer.run.config import load_config
 from scripts import scale
-from scripts.scale import SHARDINGS
+from tests.paths import ROOT
 from tests.trainer.run.check.test_memory import SMALL
 
 DEVICE = scale.Device("slow", memory=1e7, peak=1e6, bandwidth=1e6, link=4e9, network=0.25e9)
@@ -15,9 +16,8 @@ RECIPE = scale.Recipe(sequences=32, update=16, rows=4, group=8, limit=2000, forw
 
 def test_traffic_of_weights_and_gradients():
     """2 steps of 4 micro-batches, 3 scored; 1,000 parameters of 2 bytes in 2 layers and the rest."""
-    found = {
-        each: (scale.training_traffic(SMALL, each, 2, 4, 3), scale.sync_traffic(SMALL, each)) for each in SHARDINGS
-    }
+    traffic, sync = scale.training_traffic, scale.sync_traffic
+    found = {each: (traffic(SMALL, each, 2, 4, 3), sync(SMALL, each)) for each in scale.SHARDINGS}
     assert found == {
         "zero2": ((2000 * (8 + 2), 8 + 2), (0, 0)),
         "zero3": ((2000 * (2 * 8 + 3 + 8), 3 * 27), (2000, 339)),
@@ -34,9 +34,8 @@ def test_seconds():
     assert scale.computing_seconds(SMALL, RECIPE, 4, DEVICE) == pytest.approx(537.6e6 / 1.6e6)
 
 
-def test_counts_and_recipes():
+def test_counts_recipes_and_the_page():
     assert scale.predicted(scale.terms([86, 142, 222], 2, 2), 3, 3) == 30 + 3 * (8 + 3 * 10)
-    recipe = next(each for each, names in scale.recipes().items() if "knights_knaves/grpo_7b" in names)
+    recipe = scale.recipe_of(load_config(ROOT / "configs/knights_knaves/grpo_7b.yaml"))
     assert recipe == replace(RECIPE, sequences=512, update=256, limit=4096)
-    assert [recipe.microbatches(devices) for devices in scale.SIZES] == [8, 1, 0]
     assert scale.page(json.loads(scale.COUNTS.read_text())) == scale.PAGE.read_text()

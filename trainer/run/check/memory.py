@@ -30,8 +30,6 @@ CONTEXT = GIB
 """What CUDA, its libraries and NCCL take before the first tensor, roughly."""
 LIBRARIES = 600 * 1024**2
 """What Python with torch, transformers and TRL takes, measured."""
-HEAP = 32 * 1024**2
-"""From so many bytes on glibc never takes memory from its heap (`DEFAULT_MMAP_THRESHOLD_MAX`)."""
 TILE_TOKENS, TILE_WORDS = 4096, 32768
 """TRL's tiles of the output layer (`trl.kernels.chunked_logprob`, `trl.trainer.utils`)."""
 
@@ -165,7 +163,7 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
         yield Term("CUDA context", CONTEXT, "always")
     else:
         yield Term("libraries", LIBRARIES, "always")
-        if tokens * model.intermediate * computed < HEAP:
+        if tokens * model.intermediate * computed < 32 * 1024**2:  # `DEFAULT_MMAP_THRESHOLD_MAX`
             yield Term("freed activations", tokens * kept, "training")
 
 

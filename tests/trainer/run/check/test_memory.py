@@ -19,15 +19,7 @@ from evenkeel.trainer.run.check.memory import (
 )
 
 SMALL = ModelSize(
-    parameters=1000,
-    trained=1000,
-    layers=2,
-    hidden=10,
-    intermediate=30,
-    vocabulary=50,
-    heads=2,
-    key_value_heads=1,
-    head_dim=5,
+    1000, 1000, layers=2, hidden=10, intermediate=30, vocabulary=50, heads=2, key_value_heads=1, head_dim=5
 )
 PLAIN = Training(rows=3, tokens=7)
 
@@ -115,15 +107,8 @@ def test_activations_are_what_autograd_keeps(config: type, dtype: torch.dtype, a
 
 
 def kept_bytes(config: type, layers: int, dtype: torch.dtype, autocast: bool) -> int:
-    settings = config(
-        vocab_size=64,
-        hidden_size=64,
-        intermediate_size=172,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=16,
-    )
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
+    settings = config(vocab_size=64, hidden_size=64, intermediate_size=172, num_hidden_layers=layers, **heads)
     model = AutoModelForCausalLM.from_config(settings, attn_implementation="sdpa", dtype=dtype)
     weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept: dict[int, torch.Tensor] = {}
