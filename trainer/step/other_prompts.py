@@ -87,8 +87,7 @@ class Revisions:
         correct: list[float],
         metrics: dict[str, list[float]],
     ) -> dict[str, Tensor]:
-        """``repair`` and ``edited`` of all ranks, this rank's also for the record; logs what was revised, repaired and
-        spent."""
+        """``repair`` and ``edited`` of all ranks, recorded of this one's; logs what was revised, repaired and spent."""
         batch = rollout.batch
         completion_ids, lengths = batch["completion_ids"], batch["completion_mask"].sum(1).tolist()
         repaired = torch.full((len(lengths), self.options.references), torch.nan)

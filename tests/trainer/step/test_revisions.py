@@ -9,7 +9,6 @@ import torch
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.revisions import edit_mask, references
-from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.lab.gradients.contributions import Recipe, batch_advantages
 from evenkeel.trainer.lab.gradients.replay import replayed
 from evenkeel.trainer.lab.gradients.strategies import named_strategy
@@ -93,13 +92,14 @@ def test_wrong_answers_are_revised_beside_their_siblings_and_credited_where_a_ri
 
 def test_recorded_revisions_replay_the_advantages_that_were_trained(model: Any, tiny_model: Path, tmp_path: Path):
     recipe = Recipe(4, 1.0, {"early_digit": 1.0}, 2, "dapo", 8)
-    parts = build_strategies(STRATEGIES["advantage"], revision=STRATEGIES["revision"])
-    for columns in run(tiny_model, tmp_path, max_steps=2).recorded:
+    trainer = run(tiny_model, tmp_path, max_steps=2)
+    for columns in trainer.recorded:
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         batch = replayed(rows, recipe, model)
         trained = padded(columns["advantages"])
         assert (trained == 0).any(1).any()
-        torch.testing.assert_close(batch_advantages(parts, batch, recipe) * batch.mask, trained * batch.mask)
+        again = batch_advantages(trainer.parts.advantages.strategies, batch, recipe)
+        torch.testing.assert_close(again * batch.mask, trained * batch.mask)
     for row in rows:
         row["others"] = None
     with pytest.raises(PartError, match="asks for repair and edited, which runs with"):

@@ -121,8 +121,7 @@ def _estimated(sums: Tensor, baseline: Tensor) -> list[list[float]]:
 
 
 SingleSteps = tuple[Tensor, Sequence[Tensor]]
-"""Of one step from the start: the norms (K,) of the gradients by each set of tokens alone; probabilities (N, T) after
-it by all tokens, by those of the first quarter and by those of the last."""
+"""The norms (K,) of gradients by each set of tokens; probabilities (N, T) after a step by all, rare and sure tokens."""
 
 
 class Steps:

@@ -63,12 +63,8 @@ def test_the_end_of_a_run_is_the_last_tenth_of_its_batches_and_the_residual_that
     assert measured("tax", run) == pytest.approx([math.log(0.4 / 20)])  # 20 points were gained
     assert measured("kl_dead_groups", run) == pytest.approx([0.4])
     assert measured("residual", run) == pytest.approx([0.3])
-
-
-def test_the_slope_of_entropy_is_that_of_least_squares(tmp_path: Path):
-    """Means 7/3 and 1/3: Σ ΔxΔy = −19/30 over Σ Δx² = 14/3."""
-    run = recorded(tmp_path / "a", {0: 0.2}, {"entropy": {1: 0.5, 2: 0.4, 4: 0.1}})
-    assert measured("entropy_slope", run) == pytest.approx([-95 / 7])
+    run = recorded(tmp_path / "b", {0: 0.2}, {"entropy": {1: 0.5, 2: 0.4, 4: 0.1}})  # means 7/3 and 1/3
+    assert measured("entropy_slope", run) == pytest.approx([-95 / 7])  # Σ ΔxΔy = −19/30 over Σ Δx² = 14/3
 
 
 def test_right_answers_drift_where_fewer_of_them_are_written(tmp_path: Path):
