@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 DETACHED = ("cispo", "vespo")
 """Loss types whose ratio is under stop-gradient, so that each token receives its own gradient at sequence level too."""
-
-
 RULES: list[Rule] = []
 """All rules, in the order of their messages; each applies to the ``arguments``, or once the ``model`` is loaded."""
 

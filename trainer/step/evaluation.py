@@ -78,9 +78,8 @@ class HeldOut:
         tally = Tally()
         for decoding in self.options.decodings:
             tally.logs_metrics = decoding is self.options.decodings[0]
-            batches: Any = draws_of_rank(
-                len(rows), decoding.samples, self.batch_size, self.ranks.index, self.ranks.count
-            )
+            rank = self.ranks.index, self.ranks.count
+            batches: Any = draws_of_rank(len(rows), decoding.samples, self.batch_size, *rank)
             with temporarily(self, {"_under_way": (rows, decoding, tally)}), self.own_randomness():
                 run_loop(DataLoader(batches, batch_size=None), decoding)
         return tally

@@ -6,7 +6,7 @@ The same seed gives the same tokens, except where rounding differs with fewer ro
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from transformers.cache_utils import DynamicLayer
 
 from evenkeel.rewards.verifier import readable
 from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
-from evenkeel.trainer.step.setup import Ranks, temporarily
+from evenkeel.trainer.step.setup import Ranks, cheaper_on, temporarily
 
 KEPT = 0.9
 """Ended rows leave once no more than this share of the batch is running: leaving copies what stays."""
@@ -139,15 +139,24 @@ def sample_running(
     rows = running.nonzero()[:, 0]  # index, in the full batch, of each row still running
     pad, prompt_length = generation_config.pad_token_id, input_ids.shape[1]
     sequences = input_ids.new_full((len(input_ids), generation_config.max_length), pad)
-    width = None  # the first forward reads whole prompts, each later one a token
+    prompts = torch.cat([input_ids, model_kwargs["attention_mask"]], dim=1)
+    different, copies = prompts.unique(dim=0, return_inverse=True)
+    firsts = copies.new_empty(len(different)).scatter_(0, copies, rows)
+    model_kwargs = _of_rows(model_kwargs, firsts)
+    width = None  # the first forward reads whole prompts, each of them once; a later one a token of each row
     while True:
         inputs = model.prepare_inputs_for_generation(
-            input_ids, next_sequence_length=width, is_first_iteration=width is None, **model_kwargs
+            input_ids if width else input_ids[firsts],
+            next_sequence_length=width,
+            is_first_iteration=width is None,
+            **model_kwargs,
         )
         outputs = model(**inputs, return_dict=True)
-        width = 1
         model_kwargs = model._update_model_kwargs_for_generation(outputs, model_kwargs)
-        scores = logits_processor(input_ids, outputs.logits[:, -1].to(copy=True, dtype=torch.float32))
+        logits = outputs.logits[:, -1]
+        if width is None:
+            model_kwargs, logits, width = _of_rows(model_kwargs, copies), logits[copies], 1
+        scores = logits_processor(input_ids, logits.to(copy=True, dtype=torch.float32))
         if not generation_config.do_sample:
             tokens = scores.argmax(-1)
         elif draw is None:
@@ -163,20 +172,33 @@ def sample_running(
         if not len(kept):
             return sequences[:, : input_ids.shape[1]]
         rows, input_ids, running = rows[kept], input_ids[kept], running[kept]
-        model_kwargs["past_key_values"].batch_select_indices(kept)
-        model_kwargs |= {name: model_kwargs[name][kept] for name in _BY_ROW if name in model_kwargs}
+        model_kwargs = _of_rows(model_kwargs, kept)
+
+
+def _of_rows(model_kwargs: dict[str, Any], rows: Tensor) -> dict[str, Any]:
+    """The arguments of ``rows`` (R,) of the batch, which may repeat; the cache is changed in place."""
+    model_kwargs["past_key_values"].batch_select_indices(rows)
+    return model_kwargs | {name: model_kwargs[name][rows] for name in _BY_ROW if name in model_kwargs}
 
 
 def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
     """The draw (R,) of ``torch.multinomial`` for ``rows`` (R,) of a batch of ``batch`` rows with ``probs`` (R, V).
 
-    It takes the largest quotient of probability and Exp(1) noise; the noise of the whole batch is drawn here too.
+    It takes the largest quotient of probability and Exp(1) noise; the noise of the whole batch is drawn here too. On a
+    CPU `exponential_` computes the same one logarithm at a time.
     """
-    noise = probs.new_empty(batch, probs.shape[1]).exponential_()
+    noise = probs.new_empty(batch, probs.shape[1])
+    if probs.device.type == "cpu":
+        uniform = torch.empty(probs.shape[1], dtype=torch.float64)
+        for row in noise:
+            row.copy_(uniform.uniform_().neg_().log1p_().neg_())
+    else:
+        noise.exponential_()
     return (probs / noise[rows]).argmax(-1)
 
 
-def compact_generation(model: Any, draw: Draw | None = None) -> AbstractContextManager[None]:
+@contextmanager
+def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
     """Inside, ``model.generate`` decodes with `sample_running` and a `preallocated_cache`; ``draw`` as there."""
     plain = model.generate
 
@@ -184,7 +206,8 @@ def compact_generation(model: Any, draw: Draw | None = None) -> AbstractContextM
         cache = preallocated_cache(model.config)
         return plain(*positional, **keywords, custom_generate=partial(sample_running, draw=draw), past_key_values=cache)
 
-    return temporarily(model, {"generate": generate})
+    with temporarily(model, {"generate": generate}), cheaper_on(model.device):
+        yield
 
 
 @contextmanager

@@ -211,14 +211,8 @@ class Loss:
     def _write_ratio(self, batch: Batch, logps: Tensor) -> None:
         """Write TRL's importance ratio for vLLM's samples into the batch, and add the metrics that TRL would log."""
         mask, engine_logps = loss_mask(batch), batch["sampling_per_token_logps"]
-        ratio = engine_ratio(
-            logps,
-            engine_logps,
-            mask,
-            self.args.vllm_importance_sampling_mode,
-            self.args.vllm_importance_sampling_clip_min,
-            self.args.vllm_importance_sampling_clip_max,
-        )
+        clip = self.args.vllm_importance_sampling_clip_min, self.args.vllm_importance_sampling_clip_max
+        ratio = engine_ratio(logps, engine_logps, mask, self.args.vllm_importance_sampling_mode, *clip)
         batch["importance_sampling_ratio"] = ratio
         difference = (logps.detach() - engine_logps).abs()
         counted = mask.bool() & ~difference.isnan()

@@ -1,18 +1,8 @@
 """Phases of training: the time that each takes of an optimizer step, and the one in which memory ran out.
 
-Times are the host's; nothing waits for a device in order to be timed. ``timing/<phase>_s`` are the seconds of each
-optimizer step on the logging process; a log line holds the mean over its steps.
-
-- ``generate``: completions, with their decoding into text; also those of revisions;
-- ``sync``: handing the weights to vLLM; 0 without it;
-- ``old_logps``, ``reference``: scoring the completions under π_old and under the reference, where that is done;
-- ``verify_wait``: the time that scoring adds to the step: TRL's ``_calculate_rewards``, which gathers rewards and so
-  waits for the slowest rank;
-- ``prepare``: the rest of making a rollout batch: padding, advantages, their diagnostics, TRL's cut;
-- ``update``: forwards, backwards, planned micro-batches, clipping, the optimizer;
-- ``log``: logging of the previous step, since a log line cannot hold its own time.
-
-They add up to the time of training steps and logging; evaluations, checkpoints and the loading of rows are not in it.
+``timing/<phase>_s`` are the seconds of each optimizer step on the logging process; a log line holds the mean over its
+steps. They add up to the time of training steps and logging, without evaluations, checkpoints and the loading of rows.
+docs/metrics.md says what each holds.
 """
 
 import time

@@ -155,19 +155,19 @@ class Prompts:
     ) -> None:
         """Choose ``wanted`` prompts, alive as far as the sampler's rounds find them, and keep what was generated."""
         found = Candidates()
-        logged = {name: len(values) for name, values in metrics.items() if name.startswith(AREA)}
         while len(found.alive) < wanted and found.rounds < max_rounds(sampler):
             self._add_round(self._next_prompts(sampler, self._asked(found, wanted), position), answer, found)
         kept = (found.alive + found.dead)[:wanted]
-        self._log(found, wanted, [record for _, group, _ in kept for record in group], logged, metrics)
+        everyones = [record for _, group, _ in kept for record in group]
+        self._log(found, wanted, everyones, metrics)
         self.chosen = [prompt for prompt, _, _ in kept]
-        records = self.ranks.own_share([record for _, group, _ in kept for record in group])
+        records = self.ranks.own_share(everyones)
         prompts, ids, completion_ids, marks, completions, logps = (
             [record[name] for record in records]
             for name in ("prompt", "prompt_ids", "completion_ids", "tool_mask", "completion", "logps")
         )
         tool_mask, sampled = (None if any(each is None for each in values) else values for values in (marks, logps))
-        names = sorted({name for _, group, _ in kept for record in group for name in record["columns"]})
+        names = sorted({name for record in everyones for name in record["columns"]})
         columns = {name: [record["columns"].get(name) for record in records] for name in names}
         # as TRL's _generate returns it
         generated: tuple[Any, ...] = (ids, completion_ids, tool_mask, completions, sampled, {}, None, [])
@@ -209,14 +209,7 @@ class Prompts:
         found.rewards += total[~total.isnan()].tolist()
         found.rounds += 1
 
-    def _log(
-        self,
-        found: Candidates,
-        wanted: int,
-        kept: list[Row],
-        logged: Mapping[str, int],
-        metrics: Mapping[str, list[float]],
-    ) -> None:
+    def _log(self, found: Candidates, wanted: int, kept: list[Row], metrics: Mapping[str, list[float]]) -> None:
         """Log ``prompt_sampler/…``, and replace TRL's ``completions/…``, one value for each round, by those of the kept
         rows."""
         metrics["prompt_sampler/rounds"].append(float(found.rounds))
@@ -225,7 +218,7 @@ class Prompts:
         if found.rewards:
             metrics["prompt_sampler/reward"].append(sum(found.rewards) / len(found.rewards))
         for name in [name for name in metrics if name.startswith(AREA)]:
-            del metrics[name][logged.get(name, 0) :]
+            del metrics[name][-found.rounds :]
         ids, masks = ([record[name] for record in kept] for name in ("completion_ids", "tool_mask"))
         lengths = torch.tensor(written_tokens(ids, masks))
         truncated = torch.tensor([each[-1] not in self.ends for each in ids])

@@ -40,9 +40,8 @@ class Recorder:
         """Record a rollout batch whose advantages are final."""
         if self.sink is None:
             return
-        groups = recorded_groups(
-            len(rollout.rows) * self.ranks.count // self.group_size, self.group_size, self.rows_per_batch
-        )
+        num_groups = len(rollout.rows) * self.ranks.count // self.group_size
+        groups = recorded_groups(num_groups, self.group_size, self.rows_per_batch)
         first = self.ranks.index * len(rollout.rows)
         rows = [row for row in range(len(rollout.rows)) if (first + row) // self.group_size in groups]
         columns = self.columns(rollout)

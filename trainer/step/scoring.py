@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import trl.trainer.utils as trl_head
 from accelerate.utils import is_peft_model
 from torch import Tensor
 from trl.models.utils import disable_gradient_checkpointing
@@ -23,7 +22,7 @@ from evenkeel.trainer.step.microbatches import Microbatches
 from evenkeel.trainer.step.packing import with_shared_prompts
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.rollout import tokens_of
-from evenkeel.trainer.step.setup import Batch, Setup, temporarily
+from evenkeel.trainer.step.setup import Batch, Setup, cheaper_on, temporarily
 
 
 class Purpose(Enum):
@@ -95,7 +94,7 @@ class Scoring:
         if self._in_loss is not None:
             if (packed := self._in_loss.get("packing")) is not None:
                 model = with_shared_prompts(model, packed)
-            with labelled_positions_only(input_ids.device) if "loss_scale" in self._in_loss else nullcontext():
+            with cheaper_on(input_ids.device) if "loss_scale" in self._in_loss else nullcontext():
                 return score(model, *arguments, **keywords)
         planner = self.microbatches.planner
         extras = [value for name, value in keywords.items() if name not in ("batch_size", "compute_entropy")]
@@ -104,7 +103,7 @@ class Scoring:
             score = partial(planner.scored, score)
         with (
             self.phases((purpose or Purpose.OLD).value),
-            nullcontext() if planner is None else labelled_positions_only(input_ids.device),
+            nullcontext() if planner is None else cheaper_on(input_ids.device),
         ):
             result = score(model, *arguments, **keywords)
         if purpose is Purpose.OLD and self.keeps_entropies:
@@ -180,12 +179,3 @@ def summing_squares(
     with temporarily(head, {"forward": head.forward}):
         add_fused_lm_head(head, temperature, in_float32, outputs=("log_probs", "entropy", "log_sum_sq_probs"))
         yield scored, found
-
-
-def labelled_positions_only(computing_on: torch.device) -> AbstractContextManager[None]:
-    """Inside, only positions with a label go through the LM head, also on a CPU.
-
-    TRL's fused head does so where Triton runs, and elsewhere projects every position. Log-probabilities and gradients
-    are the same up to the order in which a matrix product adds. TRL asks its ``_use_triton`` in this one place.
-    """
-    return temporarily(trl_head, {"_use_triton": lambda _: True} if computing_on.type == "cpu" else {})

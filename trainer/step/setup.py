@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import trl.trainer.utils as trl_head
 from torch import Tensor
+from transformers.integrations import sdpa_attention
 
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.choices import Settings
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
 Batch = dict[str, Any]
 """A rollout batch or micro-batch as TRL passes it around: name → tensor with rows, list, scalar or ``None``."""
-
-
 Row = dict[str, Any]
 """One row of the data."""
 
@@ -108,6 +108,21 @@ def temporarily(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
         for name in changed:
             own.pop(name, None)
         own.update({name: before[name] for name in changed if name in before})
+
+
+@contextmanager
+def cheaper_on(device: torch.device) -> Iterator[None]:
+    """Inside, on a CPU, attention and TRL's fused head take less time and memory for the same numbers.
+
+    The heads of a group read the same keys and values, where transformers copies them for each. Only positions with a
+    label go through the head, as where Triton runs, 4,096 words at a time: TRL's 32,768 take 1.5 times as long. The
+    order in which numbers are added may differ.
+    """
+    on_cpu = device.type == "cpu"
+    attention = {"use_gqa_in_sdpa": lambda *_: True} if on_cpu else {}
+    head = {"_use_triton": lambda _: True, "_CHUNKED_LOGPROB_CHUNK_SIZE": 4096} if on_cpu else {}
+    with temporarily(sdpa_attention, attention), temporarily(trl_head, head):
+        yield
 
 
 @contextmanager

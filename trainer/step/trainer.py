@@ -637,10 +637,9 @@ class Parts:
         self.provenance.begin_training()
         self.lag.clear()
         self.checkpoint.counts[ROLLOUT_BATCHES] = 0
-        if self.common_noise is not None:
-            self.common_noise.start_over()
-        if self.row_keys is not None:
-            self.row_keys.start_over()
+        for keys in (self.common_noise, self.row_keys):
+            if keys is not None:
+                keys.start_over()
         if self.faults is not None:
             self.faults.begin_training()
 

@@ -24,7 +24,7 @@ from evenkeel.trainer.step.packing import (
     work,
 )
 from evenkeel.trainer.step.rollout import loss_mask
-from evenkeel.trainer.step.scoring import labelled_positions_only
+from evenkeel.trainer.step.setup import cheaper_on
 from tests.tiny_model import tiny_config
 from tests.trainer.step.test_microbatches import check, trainer_with
 from tests.trainer.training import made
@@ -46,7 +46,7 @@ def scored(model: Any, call: Any, ids: Tensor, mask: Tensor, weights: Tensor) ->
     """Log-probabilities and entropies as TRL asks for them, and the gradient of their weighted sum."""
     labels, width = ids.masked_fill(mask == 0, -100), weights.shape[1]
     labels[:, :-width] = -100
-    with labelled_positions_only(CPU):
+    with cheaper_on(CPU):
         outputs = call(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
     logps, entropies = outputs.log_probs[:, -width:], outputs.entropy[:, -width:]
     gradients = torch.autograd.grad((logps * weights).sum() + entropies.sum(), list(model.parameters()))
