@@ -6,7 +6,7 @@ in the first round the floating-point operations of the first step are counted. 
 the same, so that all steps of both sides generate the same tokens, and their gradients can be compared.
 
     python -m scripts.benchmarks.whole_step MODEL --rounds 2       # 10 minutes on two cores with a model of 135 million
-    python -m scripts.benchmarks.whole_step MODEL --profile        # processor time by operator
+    python -m scripts.benchmarks.whole_step MODEL --profile        # time by operator
 """
 
 import argparse
@@ -73,7 +73,7 @@ class Clock:
     def count(self) -> None:
         """Count everything since the last call."""
         since, self._since = self._since, self._now()
-        columns = (self.step.seconds, self.step.processor, self.step.operations)
+        columns: tuple[dict[str, Any], ...] = (self.step.seconds, self.step.processor, self.step.operations)
         for column, before, now in zip(columns, since, self._since, strict=True):
             column[self._open[-1] if self._open else "other"] += now - before
 
@@ -148,12 +148,14 @@ class Measured(TrainerCallback):
         self.clock.count()
         self.clock.step = Step()
         self.clock.open("update")
+        self.span = record_function("phase: update").__enter__()
 
     def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
         gradients = [p.grad.flatten()[::SAMPLE] for p in self.trainer.model.parameters() if p.grad is not None]
         self.clock.step.gradient = torch.cat(gradients).clone()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.span.__exit__(None, None, None)
         self.clock.close()
         if self.number == self.counted:
             self.clock.counter.__exit__(None, None, None)
@@ -170,7 +172,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--group-size", type=int, default=8, help="completions of a prompt; default %(default)s")
     command.add_argument("--rows-each", type=int, default=8, help="rows of a micro-batch; default %(default)s")
     command.add_argument("--longest", type=int, default=96, help="tokens of a completion at most; default %(default)s")
-    command.add_argument("--profile", action="store_true", help="print processor time by operator instead")
+    command.add_argument("--profile", action="store_true", help="print time by operator instead")
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -344,23 +346,24 @@ def table(kind: str, result: dict[str, Any]) -> str:
 
 
 def profiled(options: argparse.Namespace, name: str) -> str:
-    """Processor time by operator of a step without dead groups, at most 12 a phase, in Markdown."""
+    """Time by operator of a step without dead groups, at most 12 a phase, in Markdown; what is left is the update's."""
     with profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         trained(options, name, [NONE_DEAD])
     spent: dict[str, Counter[str]] = defaultdict(Counter)
     calls: dict[str, Counter[str]] = defaultdict(Counter)
-    events = profiler.events()
-    phases = [each for each in events if each.name.startswith("phase: ") and "other" not in each.name]
-    spans = [(each.time_range.start, each.time_range.end, each.name.removeprefix("phase: ")) for each in phases]
-    for each in events:
-        inside = (phase for start, end, phase in spans if start <= each.time_range.start < end)
-        phase = next(inside, "update")
-        spent[phase][each.name] += each.self_cpu_time_total
-        calls[phase][each.name] += 1
+    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for event in profiler.events():
+        if event.name.startswith("phase: "):
+            spans[event.name.removeprefix("phase: ")].append((event.time_range.start, event.time_range.end))
+    for event in profiler.events():
+        started = event.time_range.start
+        open_now = [phase for phase in PHASES[:3] if any(begin <= started < end for begin, end in spans[phase])]
+        if open_now and not event.name.startswith("phase: "):
+            spent[open_now[0]][event.name] += event.self_cpu_time_total
+            calls[open_now[0]][event.name] += 1
     lines = []
     for phase, operators in spent.items():
-        operators = Counter({name: time for name, time in operators.items() if not name.startswith("phase: ")})
-        lines += [f"| {phase} | processor time, s | share | calls |", "|---|---|---|---|"]
+        lines += [f"| {phase} | s | share | calls |", "|---|---|---|---|"]
         for operator, microseconds in operators.most_common(12):
             share = microseconds / operators.total()
             lines.append(f"| `{operator}` | {microseconds / 1e6:.2f} | {share:.0%} | {calls[phase][operator]:,} |")

@@ -1,4 +1,4 @@
-"""Compact generation: transformers' decoding in which ended rows leave the batch and less is copied.
+"""Compact generation: transformers' decoding that reads a prompt once; ended rows leave, and less is copied.
 
 The same seed gives the same tokens, except where rounding differs with fewer rows.
 """

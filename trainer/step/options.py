@@ -42,8 +42,8 @@ class Speed:
     later ones too (see `evenkeel.trainer.step.microbatches.Microbatches`).
     """
     generation: Literal["compact", "trl"] | None = "trl"
-    """``trl`` calls transformers as TRL does; ``compact`` gives the same tokens for less: its cache has room to grow,
-    and rows that have ended leave the batch. ``None`` = ``compact`` where transformers samples with a plain cache.
+    """``trl`` calls transformers as TRL does; ``compact`` gives the same tokens for less: a prompt is read once, the
+    cache has room to grow, ended rows leave. ``None`` = ``compact`` where transformers samples with a plain cache.
     """
     skip_old_logps: bool | None = False
     """With vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same numbers; ``None`` =
