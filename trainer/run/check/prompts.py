@@ -14,7 +14,6 @@ _WRITTEN = ("system", "developer", "user")
 """Roles whose messages a template must write unchanged; it may leave the thought out of an assistant's."""
 _LOOKED_AT = 200
 """Rows of each set whose messages are looked for in the rendered prompt."""
-_FEW = 8
 _HEADING = "####"  # which vocabularies have for Markdown
 _FORM = re.compile(rf"\\boxed|</?answer>|{_HEADING}")
 
@@ -124,26 +123,26 @@ def _turn_ending(tokenizer: Any) -> str | None:
 
 
 def form_problems(context: CheckContext) -> Iterator[Problem]:
-    """Answers read in a form that no prompt asks for or shows, from a policy that has no word for it.
+    """Answers read in a form that the first prompt neither asks for nor shows, of a policy without a word for it.
 
-    The form is that of the gold completions; it is needed where one without its marks earns less.
+    The form is that of the gold completion; it is needed where that earns less without its marks.
     """
     rows, known = context.rows["train"], context.tokenizer.get_vocab()
-    tasks = rows["task"][:] if "task" in rows.column_names else [None] * len(rows)
+    tasks = [*rows["task"]] if "task" in rows.column_names else []
     for number, reward in enumerate(context.config.rewards):
-        if (verifier := context.experiment.verifiers.get(reward.label)) is None:
+        verifier = context.experiment.verifiers.get(reward.label)
+        if verifier is None:
             continue
-        few = rows.select([row for row, task in enumerate(tasks) if reward.task in (None, task)][:_FEW])
-        references = few["reference"][:]
-        golds = [verifier.gold_completion(reference) or "" for reference in references]
-        marks = {mark for gold in golds for mark in _FORM.findall(gold) if mark == _HEADING or mark not in known}
-        prompts = context.rendered("train", few["prompt"][:]) if marks else []
-        if not marks or any(mark in prompt for mark in marks for prompt in prompts):
+        row = rows[tasks.index(reward.task) if reward.task else 0]
+        gold = verifier.gold_completion(row["reference"]) or ""
+        marks = [mark for mark in _FORM.findall(gold) if mark == _HEADING or mark not in known]
+        (prompt,) = context.rendered("train", [row["prompt"]])
+        if not marks or any(mark in prompt for mark in marks):
             continue
-        bare, *shown = verifier.judge_all([_FORM.sub("", golds[0]), *prompts], [references[0], *references])
-        if bare.score != verifier.full_score and not any(verdict.answer for verdict in shown):
-            what = f"reads answers in {' '.join(sorted(marks))}, and no prompt asks for that: others earn nothing."
-            instead = "Ask for it in data.system_prompt."
+        bare, shown = verifier.judge_all([_FORM.sub("", gold), prompt], [row["reference"]] * 2)
+        if bare.score != verifier.full_score and not shown.answer:
+            what = f"reads answers in {' '.join(marks)}, and its prompts do not ask for that."
+            instead = "Ask for it in data.system_prompt: nothing else is paid."
             yield Problem(("rewards", number), what, instead, code="form-not-asked-for", severity="warning")
 
 

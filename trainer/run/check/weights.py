@@ -33,9 +33,8 @@ def model_problems(context: CheckContext) -> Iterator[Problem]:
         yield Problem(("model", "lora", "modules_to_save"), what, code="no-such-module")
     quantized, lora = getattr(context.text_settings, "quantization_config", None), context.config.model.lora
     if quantized is not None and lora is None:
-        what = (
-            f"has weights quantized by {quantized.get('quant_method')}, by its config.json: only an adapter is trained."
-        )
+        method = quantized.get("quant_method")
+        what = f"has quantized weights ({method}), by its config.json: only an adapter is trained."
         instead = "Write model.lora, or delete quantization_config there if the weights are whole."
         yield Problem(_MODEL, what, instead, code="quantized-weights")
     name = context.config.model.name_or_path
