@@ -185,7 +185,7 @@ COLUMNS = ("kind", "name", "what", "source", "evidence")
 def strategy_listing() -> str:
     """`strategy_table` in Markdown: one line a strategy, by kind and name."""
     rows = [row | {"name": f"`{row['name']}`"} for row in strategy_table()]
-    cells = [[_inline(row[column]) for column in COLUMNS] for row in rows]
+    cells = [[row[column].replace("``", "`").replace("|", "\\|") or "–" for column in COLUMNS] for row in rows]
     return _markdown([list(COLUMNS), ["---"] * len(COLUMNS), *cells])
 
 
@@ -201,7 +201,3 @@ def signal_listing() -> str:
 
 def _markdown(lines: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _inline(text: str) -> str:
-    return text.replace("``", "`").replace("|", "\\|") or "–"

@@ -25,7 +25,8 @@ def row_keys(count: int, seed: int, rollout: int = 0) -> Int[Tensor, " N"]:
         seed: of the run.
         rollout: number of the rollout batch in the run.
     """
-    generator = torch.Generator().manual_seed(_seed(seed, rollout))
+    digest = hashlib.blake2b(f"{seed}:{rollout}".encode(), digest_size=7).digest()
+    generator = torch.Generator().manual_seed(int.from_bytes(digest, "big"))
     return torch.randint(2**62, (count,), generator=generator)
 
 
@@ -60,8 +61,3 @@ def row_draws(row_keys: Int[Tensor, " B"], mask: Int[Tensor, "B T"], seed: int) 
     draws = keyed_bits(row_keys, seed, mask.shape[1], 53).double() * 2.0**-53
     places = (counted.long().cumsum(1) - 1).clamp(min=0)
     return torch.where(counted, draws.gather(1, places), torch.inf)
-
-
-def _seed(*numbers: int) -> int:
-    digest = hashlib.blake2b(":".join(map(str, numbers)).encode(), digest_size=7).digest()
-    return int.from_bytes(digest, "big")

@@ -58,8 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     sweep = load_sweep_of(claims, sweep_file)
     if not arguments.no_run and (status := commands.run(sweep_file)):
         return status
-    runs = read_runs(Path(sweep.output_dir))
-    answers = {name: answered(name, claim, sweep, runs) for name, claim in claims.items()}
+    root = Path(sweep.output_dir)
+    runs = read_runs(root)
+    tuning = [] if sweep.tune is None else read_runs(root / "tuning").all
+    answers = {name: answered(name, claim, sweep, runs, tuning) for name, claim in claims.items()}
     path = arguments.file.with_name(arguments.file.stem + SUFFIX)
     content = certificate(arguments.file, sweep, sweep_file, answers)
     write_certificate(content, path)

@@ -56,34 +56,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     from evenkeel.trainer.run.experiment import Experiment
     from evenkeel.trainer.run.tokenizer import folder_fault
 
-    drawn = arguments.figures
     experiment = Experiment.of_file(path, overrides)
     model = experiment.config.model
     if fault := folder_fault(model.name_or_path):
         raise fault
-    code = model.trust_remote_code
-    names, most = (OF_THE_PAPER, 8) if drawn else ("all", 16)
+    names, most = (OF_THE_PAPER, 8) if arguments.figures else ("all", 16)
     strategies = named_strategies(arguments.strategies or names)
     most = arguments.batches or most
     batches = recorded_batches(source, most) if is_run else sampled_batches(path, overrides, most)
     policy = AutoModelForCausalLM.from_pretrained(
-        model.name_or_path, dtype=torch.float32, revision=model.revision, trust_remote_code=code
+        model.name_or_path, dtype=torch.float32, revision=model.revision, trust_remote_code=model.trust_remote_code
     )
-    rate = arguments.learning_rate
-    measured = batches, policy, recipe_of(experiment, rate), strategies
+    measured = batches, policy, recipe_of(experiment, arguments.learning_rate), strategies
     folder = folder or (source if is_run else Path("runs") / "gradients" / experiment.config.name)
     folder.mkdir(parents=True, exist_ok=True)
     found: Bench | Figures
-    if drawn:
+    if arguments.figures:
         found = figures(*measured)
-        table = figures_table(found)
-        file = folder / "figures.json"
+        table, file = figures_table(found), folder / "figures.json"
         picture = joint_figure("figures", panels_of(found), "quarter of π_old")
         (folder / "figures.svg").write_text(picture)
     else:
         found = bench(*measured)
-        table = strategy_table(found)
-        file = folder / "gradients.json"
+        table, file = strategy_table(found), folder / "gradients.json"
     print(markdown_table(table))
     for name, reason in found.absent.items():
         print(f"Not replayed: {name}: {reason}")

@@ -23,9 +23,10 @@ def canonical_statements(statements: Sequence[Statement]) -> tuple[Statement, ..
 
 
 def _leaves(statements: tuple[Statement, ...], colors: list[int]) -> list[tuple[Statement, ...]]:
-    tied = next((same for color in sorted(set(colors)) if len(same := _having(colors, color)) > 1), None)
-    if tied is None:
+    shared = [color for color in colors if colors.count(color) > 1]
+    if not shared:
         return [_in_order(statements, colors)]
+    tied = [person for person, color in enumerate(colors) if color == min(shared)]
     found = []
     tried: list[int] = []
     for person in tied:
@@ -36,10 +37,6 @@ def _leaves(statements: tuple[Statement, ...], colors: list[int]) -> list[tuple[
         singled_out[person] -= 1
         found += _leaves(statements, _refined(statements, singled_out))
     return found
-
-
-def _having(colors: list[int], color: int) -> list[int]:
-    return [person for person, own in enumerate(colors) if own == color]
 
 
 def _in_order(statements: tuple[Statement, ...], position: Sequence[int]) -> tuple[Statement, ...]:

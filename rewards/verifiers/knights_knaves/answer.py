@@ -31,7 +31,9 @@ def parse_roles(text: str, names: Sequence[str]) -> tuple[bool, ...] | str:
         return f"an answer of {len(text)} characters is not read (at most {MAX_CHARACTERS})"
     # Lower case first: ignoring case in the pattern would let "knİght" match as "knight" and "ſimon" as "simon".
     text = _EMPHASIS.sub("", text).lower()
-    clause = _clause(names)
+    # The longest name first, so that Zoe Ann is not read as Zoe.
+    alternatives = "|".join(re.escape(name.lower()) for name in sorted(names, key=len, reverse=True))
+    clause = re.compile(rf"{_NUMBER}(?P<name>{alternatives}){_ROLE}")
     stated: dict[str, bool] = {}
     position = _skip(text, 0)
     while position < len(text):
@@ -53,12 +55,6 @@ def names_in(text: str) -> list[str]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     matches = [_NUMBERED_LINE.fullmatch(line) for line in lines]
     return [match["name"] for match in matches if match] if all(matches) else []
-
-
-def _clause(names: Sequence[str]) -> re.Pattern[str]:
-    # The longest name first, so that Zoe Ann is not read as Zoe.
-    alternatives = "|".join(re.escape(name.lower()) for name in sorted(names, key=len, reverse=True))
-    return re.compile(rf"{_NUMBER}(?P<name>{alternatives}){_ROLE}")
 
 
 def _skip(text: str, position: int) -> int:

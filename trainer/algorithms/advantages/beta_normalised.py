@@ -1,8 +1,8 @@
 """BNPO: the group's advantage divided by the density of its pass rate."""
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.distributions import Beta
 
 from evenkeel.trainer.algorithms.contract import traits
 from evenkeel.trainer.algorithms.groups import finished, group_mean
@@ -39,7 +39,8 @@ def bnpo_beta(
             f"bnpo_beta: a group's mean reward is not within lowest = {lowest:g} and highest = {highest:g}. Write the "
             "least and the greatest reward that a response can earn."
         )
-    density = _beta_density(pass_rates, *_fitted_beta(known))
+    fitted = Beta(*_fitted_beta(known), validate_args=False)  # the rate of an unscored group is NaN
+    density = fitted.log_prob(pass_rates).exp()
     advantages = (unit - pass_rates) * (1 / density).clamp(max=LARGEST_WEIGHT)
     return finished(advantages, rewards, group_size)
 
@@ -52,8 +53,3 @@ def _fitted_beta(pass_rates: Tensor) -> tuple[Tensor, Tensor]:
     mean, variance = pass_rates.mean(), pass_rates.var()
     concentration = mean * (1 - mean) / variance - 1
     return (1 + concentration * mean / 3).clamp(min=1), (1 + concentration * (1 - mean) / 3).clamp(min=1)
-
-
-def _beta_density(values: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
-    normalizer = torch.lgamma(alpha + beta) - torch.lgamma(alpha) - torch.lgamma(beta)
-    return (normalizer + torch.xlogy(alpha - 1, values) + torch.xlogy(beta - 1, 1 - values)).exp()

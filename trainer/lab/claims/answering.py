@@ -1,5 +1,6 @@
 """From the finished runs of a claim's sweep to its answer, and what the answer cost."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.claims.claim import Claim
 from evenkeel.trainer.lab.reports.comparison import datasets_of, scored_runs
 from evenkeel.trainer.lab.reports.contrasts import contrast_of
-from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, read_runs, total
+from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, total
 from evenkeel.trainer.lab.statistics.claim import ClaimAnswer, claim_answer
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError
 from evenkeel.trainer.lab.sweeps.cells import cells_of
@@ -39,8 +40,10 @@ class Answered:
     runs: list[RecordedRun]
 
 
-def answered(name: str, claim: Claim, sweep: Sweep, runs: RecordedRuns) -> Answered:
+def answered(name: str, claim: Claim, sweep: Sweep, runs: RecordedRuns, tuning: Iterable[RecordedRun] = ()) -> Answered:
     """The answer to a claim by those of a sweep's ``runs`` that are of the claim's variants, with all of its seeds.
+
+    Runs of its ``tuning`` add to the cost.
 
     Raises:
         Refusal: some of them are not finished, or were not scored on the held-out set. It gives the claim's ``name``.
@@ -72,8 +75,8 @@ def answered(name: str, claim: Claim, sweep: Sweep, runs: RecordedRuns) -> Answe
     except StatisticsError as error:
         answer = ClaimAnswer("not decided", {}, False, None, str(error))
     used = [run for name in names for run in scored.by_variant[name].values()]
-    if sweep.tune is not None:  # the variant of a tuning cell: ``ar,learning_rate=1e-4``
-        used += [run for run in read_runs(root / "tuning").all if run.variant.partition(",")[0] in names]
+    # the variant of a tuning cell: ``ar,learning_rate=1e-4``
+    used += [run for run in tuning if run.variant.partition(",")[0] in names]
     seconds = total(run.device_seconds for run in used)
     cost = Cost(len(used), None if seconds is None else seconds / 3600, total(run.tokens for run in used))
     return Answered(claim, answer, held_out, cost, used)

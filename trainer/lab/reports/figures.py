@@ -80,7 +80,11 @@ def panel_figures(name: str, panels: Mapping[str, Mapping[str, Curve]], x: str, 
             axes.set_title(title, fontsize=9.5, loc="left")
             axes.set_xlabel(x)
             drawn.append(_svg(figure, f"{name}-{number}"))
-        return drawn + ([_legend(name, entries)] if len(entries) > 1 else [])
+        if len(entries) > 1:
+            figure = Figure(figsize=(WIDTH, 0.1 + 0.22 * -(-len(entries) // 2)))
+            figure.legend(entries.values(), entries.keys(), loc="center", ncols=2, frameon=False)
+            drawn.append(_svg(figure, f"{name}-legend"))
+        return drawn
 
 
 def joint_figure(name: str, panels: Mapping[str, Mapping[str, Curve]], x: str) -> str:
@@ -112,13 +116,6 @@ def differences_figure(name: str, differences: Mapping[str, Estimate], x: str, s
         axes.grid(axis="y", visible=False)
         axes.set_xlabel(x)
         return _svg(figure, name)
-
-
-def _legend(name: str, entries: Mapping[str, Any]) -> str:
-    """A picture of its own: label → what is drawn of it."""
-    figure = Figure(figsize=(WIDTH, 0.1 + 0.22 * -(-len(entries) // 2)))
-    figure.legend(entries.values(), entries.keys(), loc="center", ncols=2, frameon=False)
-    return _svg(figure, f"{name}-legend")
 
 
 def _draw_curves(axes: Any, curves: Mapping[str, Curve], styles: Mapping[str, int]) -> dict[str, Any]:

@@ -76,13 +76,22 @@ def mean_estimate(values: ArrayLike) -> Estimate:
     table = np.asarray(values, float)
     per_item = table.ndim == 2
     table = table if per_item else table[:, None]
-    table = table[:, _complete(table)]
+    complete = ~np.isnan(table).any(0)
+    if not len(table) or not complete.any():
+        raise StatisticsError(
+            f"{len(table)} seeds × {table.shape[1]} items hold no item that every seed was scored on."
+        )
+    table = table[:, complete]
     num_items = table.shape[1] if per_item else None
     value = float(table.mean())
     if len(table) == 1:
         return Estimate(value, math.nan, math.nan, 1, num_items, math.nan, math.nan)
     seed_variance, item_variance = (float(part) for part in variance_parts(table))
-    return _t_interval(value, len(table), num_items, seed_variance, item_variance)
+    from scipy import stats
+
+    error = math.sqrt(seed_variance / len(table) + item_variance)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(table) - 1)) * error
+    return Estimate(value, value - half, value + half, len(table), num_items, seed_variance, item_variance)
 
 
 def paired_difference(variant: ArrayLike, baseline: ArrayLike) -> Estimate:
@@ -100,20 +109,3 @@ def paired_difference(variant: ArrayLike, baseline: ArrayLike) -> Estimate:
             f"Paired arrays must have equal shapes (seeds, items), not {left.shape} and {right.shape}."
         )
     return mean_estimate(left - right)
-
-
-def _complete(table: Floats) -> NDArray[np.bool_]:
-    """Mask (I,) of the items that every seed was scored on."""
-    complete = ~np.isnan(table).any(0)
-    if not len(table) or not complete.any():
-        raise StatisticsError(
-            f"{len(table)} seeds × {table.shape[1]} items hold no item that every seed was scored on."
-        )
-    return np.asarray(complete)
-
-
-def _t_interval(value: float, seeds: int, items: int | None, seed_variance: float, item_variance: float) -> Estimate:
-    from scipy import stats
-
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, seeds - 1)) * math.sqrt(seed_variance / seeds + item_variance)
-    return Estimate(value, value - half, value + half, seeds, items, seed_variance, item_variance)

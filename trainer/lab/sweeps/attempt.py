@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -86,7 +87,8 @@ class Attempt:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_ignore_sigusr2,
+            # SLURM may send it to every process of a job; by default it ends a process
+            preexec_fn=partial(signal.signal, signal.SIGUSR2, signal.SIG_IGN),
         )
 
 
@@ -128,11 +130,6 @@ def rendezvous(node: int, hosts: list[str], job_id: str) -> list[str]:
 def job_port(job_id: str) -> int:
     """A port from 20000 to 29999; 10,000 jobs in a row have different ones."""
     return 20000 + int(job_id.partition("_")[0]) % 10000
-
-
-def _ignore_sigusr2() -> None:
-    """SLURM may send SIGUSR2 to every process of a job; by default it ends a process."""
-    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
 
 
 def _now() -> str:

@@ -110,7 +110,10 @@ def _plan(sweep: Sweep, cell: Cell, base_steps: int, processes: int) -> Plan:
     if scaled:
         experiment = Experiment.of_file(sweep.config, overrides, processes=processes)
     branch_of(experiment, None, processes)
-    return Plan(cell, experiment.config, _budget(experiment, steps), overrides)
+    most = experiment.config.trl.get("max_steps", -1)
+    rollouts, optimizer_steps = (Fraction(most, steps), most) if most > 0 else (None, None)
+    budget = Budget(rollouts, experiment.plan.prompts_per_rollout, steps, optimizer_steps)
+    return Plan(cell, experiment.config, budget, overrides)
 
 
 def _scaled(sweep: Sweep, cell: Cell, config: RunConfig, steps: int, base_steps: int) -> dict[str, int]:
@@ -130,9 +133,3 @@ def _scaled(sweep: Sweep, cell: Cell, config: RunConfig, steps: int, base_steps:
                 raise config_error("cut-rollout", key, what, f"Write a multiple of {base_steps} in the base file.")
             changed[key] = int(exact)
     return changed
-
-
-def _budget(experiment: Experiment, steps: int) -> Budget:
-    most = experiment.config.trl.get("max_steps", -1)
-    rollouts, optimizer_steps = (Fraction(most, steps), most) if most > 0 else (None, None)
-    return Budget(rollouts, experiment.plan.prompts_per_rollout, steps, optimizer_steps)

@@ -63,7 +63,9 @@ class SweepRunner:
         stops_sent = 0
         with handled(self._stop, signal.SIGINT, signal.SIGTERM):
             while running or (waiting and not self.stops):
-                while waiting and not self.stops and len(running) < self.queue.capacity and not self._backs_off():
+                while waiting and not self.stops and len(running) < self.queue.capacity:
+                    if time.monotonic() - self._refused_at < RETRY_SECONDS:
+                        break
                     if self._started(waiting[0], others_run=bool(running)):
                         running.append(waiting.pop(0))
                 time.sleep(POLL_SECONDS)
@@ -107,9 +109,6 @@ class SweepRunner:
         resumed = entry.attempt["resumed_from"]
         self.say(f"{entry.name}: started" + (f" from {resumed}" if resumed else ""))
         return True
-
-    def _backs_off(self) -> bool:
-        return time.monotonic() - self._refused_at < RETRY_SECONDS
 
     def _is_over(self, entry: QueuedCell) -> bool:
         if not self.queue.is_over(entry.attempt, entry.directory):

@@ -57,7 +57,8 @@ def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
     _stop_orphans(directory)
     directory.delete_uncheckpointed_run()
     checkpoint = directory.checkpoint()
-    known = directory.definition() or _definition(sweep, plan)
+    own = {"config": _explicit_settings(plan), "id": uuid.uuid4().hex[:8], "attempts": []}
+    known = directory.definition() or {"sweep": sweep.name, **asdict(plan.cell), **own}
     launcher = launcher_of(sweep)
     arguments = ["-m", "evenkeel", "train", sweep.config, *plan.overrides, f"output_dir={directory.run}"]
     if checkpoint is not None:
@@ -94,11 +95,6 @@ def _stop_orphans(directory: CellDirectory) -> None:
         if any(log in files_of(process) for process in group_members(group)):
             signal_group(group, signal.SIGTERM)
             await_group(group)
-
-
-def _definition(sweep: Sweep, plan: Plan) -> dict[str, Any]:
-    own = {"config": _explicit_settings(plan), "id": uuid.uuid4().hex[:8], "attempts": []}
-    return {"sweep": sweep.name, **asdict(plan.cell), **own}
 
 
 def _explicit_settings(plan: Plan) -> dict[str, Any]:

@@ -33,7 +33,8 @@ class Child:
     def excess(self) -> str | None:
         """The status of the limit that it has exceeded, if any."""
         now = time.monotonic()
-        if time.clock_gettime(_cpu_clock(self.pid)) > self.limits["cpu_seconds"]:
+        clock = (~self.pid << 3) | 2  # of its CPU time: ``CPUCLOCK_SCHED``, see clock_getcpuclockid(3)
+        if time.clock_gettime(clock) > self.limits["cpu_seconds"]:
             return "killed_cpu"
         if now - self.started > self.limits["wall_seconds"]:
             waited = self.waited()
@@ -117,11 +118,6 @@ def _rearranged(descriptors: list[int], frame_bytes: int) -> dict[str, Any]:
         names["channel"] = Channel(_CHANNEL_DESCRIPTOR, frame_bytes)
     os.closerange(_CHANNEL_DESCRIPTOR + len(names), 1 << 16)
     return names
-
-
-def _cpu_clock(pid: int) -> int:
-    """The clock of a process's CPU time: ``CPUCLOCK_SCHED`` of the kernel's encoding, see clock_getcpuclockid(3)."""
-    return (~pid << 3) | 2
 
 
 def _num_threads(pid: int) -> int:

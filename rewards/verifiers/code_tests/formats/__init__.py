@@ -63,7 +63,9 @@ def read_tests(reference: Any) -> Tests:
 
 
 def _tests(reference: Any, name: str) -> Tests:
-    if isinstance(reference, str) and _is_code(reference.lstrip()):
+    text = reference.lstrip() if isinstance(reference, str) else ""
+    # neither JSON, which begins with a bracket or quote, nor base64, which has no blanks
+    if text.startswith('"""') or (" " in text and text[0] not in '[{"'):
         return source_text(reference, {})
     value = unpacked(reference, "the reference")
     if isinstance(value, Mapping):
@@ -74,11 +76,6 @@ def _tests(reference: Any, name: str) -> Tests:
     if statements := list_of_texts(items):
         return asserts(statements, {})
     return cases_of_pairs(pairs_of_list(items), name)
-
-
-def _is_code(text: str) -> bool:
-    """True for text that is neither JSON (begins with a bracket or quote) nor base64 (has no blanks)."""
-    return text.startswith('"""') or (" " in text and text[0] not in '[{"')
 
 
 def _tests_of_row(row: Mapping[str, Any], name: str) -> Tests:

@@ -62,7 +62,10 @@ def cases_of_pairs(pairs: Sequence[Pair], name: str) -> StdinCases | FunctionCal
     if len(kinds) > 1:
         raise UnusableTestsError("some tests are for standard input, some for a function")
     if kinds == {"stdin"}:
-        return _stdin_cases(pairs)
+        cases = tuple(StdinCase(_lines(pair.input), _lines(pair.output)) for pair in pairs)
+        if not any(case.output.strip() for case in cases):
+            raise UnusableTestsError("every expected output is empty")
+        return StdinCases(cases)
     if len(names) != 1:
         raise UnusableTestsError(f"its calls name {len(names)} functions, not one, in fn_name or func_name")
     return FunctionCalls(names.pop(), tuple(map(_call, pairs)))
@@ -76,13 +79,6 @@ def function_name(row: Mapping[str, Any]) -> str:
     named = metadata.get("func_name") if isinstance(metadata, Mapping) else None
     found = row.get("fn_name") or named or ""
     return found if isinstance(found, str) else ""
-
-
-def _stdin_cases(pairs: Sequence[Pair]) -> StdinCases:
-    cases = tuple(StdinCase(_lines(pair.input), _lines(pair.output)) for pair in pairs)
-    if not any(case.output.strip() for case in cases):
-        raise UnusableTestsError("every expected output is empty")
-    return StdinCases(cases)
 
 
 def _lines(value: Any) -> str:

@@ -156,7 +156,8 @@ class Remote:
     def __getattr__(self, name: str) -> Any:
         if (plain := plain_value(self)) is not self and hasattr(plain, name):
             return getattr(plain, name)
-        if name.startswith("__array") or (self._provenance not in ("name", "made") and _decides(name)):
+        decides = name in _DECIDING_METHODS or name in _OPERATORS
+        if name.startswith("__array") or (decides and self._provenance not in ("name", "made")):
             raise AttributeError(f"an object of the answer's own is not asked for {name}")
         return _ask(self, "getattr", name)
 
@@ -237,15 +238,11 @@ def _provenance_after(subject: Remote, operation: str, before: Provenance) -> Pr
     return "returned"
 
 
+# Methods of plain values that get an expected value and decide how the two compare, as do `_OPERATORS`.
 _DECIDING_METHODS = {
     *("startswith", "endswith", "count", "index", "find", "rfind", "rindex", "issubset", "issuperset", "isdisjoint"),
     *("difference", "intersection", "symmetric_difference", "union", "equals", "isclose", "allclose"),
 }
-
-
-def _decides(name: str) -> bool:
-    """True for methods of plain values that get an expected value and decide how the two compare."""
-    return name in _DECIDING_METHODS or name in _OPERATORS
 
 
 def _ask(remote: Remote, operation: str, *operands: Any) -> Any:
