@@ -43,10 +43,10 @@ effect is absent or too small to matter.
 SMALLER = {"not decided": ", what matters excluded", "supported": ", by less than what matters"}
 """What is said of an answer whose interval ends below the smallest difference that matters."""
 MEASURED = {
-    "update_figures": "Figures 1e, 1f and 3 of arXiv 2505.12929",
-    "trend": "Whether a gain grows with the group, arXiv 2604.13088 v1",
+    "update_figures runs/figures": "Figures 1e, 1f and 3 of arXiv 2505.12929",
+    "trend runs/sweeps/docket_groups --baseline gspo": "Whether a gain grows with the group, arXiv 2604.13088 v1",
 }
-"""Program of scripts/research → what its tables are about; they stand beside the claims."""
+"""Command of scripts/research → what its tables are about; they stand beside the claims."""
 COLUMNS = ("claim", "source", "answer", "difference", "seeds it takes", "cost")
 
 
@@ -78,9 +78,9 @@ def page(folder: Path) -> str:
     for paper, rows in sorted(by_paper.items()):
         lines += [f"## {paper}\n", f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
         lines += [f"| {' | '.join(row)} |" for row in rows] + [""]
-    for name, title in MEASURED.items():
-        if (file := folder / f"{name}.md").exists():
-            lines += [f"## {title}\n", f"`python -m scripts.research.{name}`\n", file.read_text(encoding="utf-8")]
+    for command, title in MEASURED.items():
+        if (file := folder / f"{command.split()[0]}.md").exists():
+            lines += [f"## {title}\n", f"`python -m scripts.research.{command}`\n", file.read_text(encoding="utf-8")]
     return "\n".join(lines)
 
 

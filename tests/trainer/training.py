@@ -91,6 +91,8 @@ def made(
 def begun(trainer: Any) -> Any:
     """``trainer`` in the state of its first training step."""
     trainer.model.train()
+    if trainer.args.gradient_checkpointing:  # as Trainer.train does
+        trainer.model.gradient_checkpointing_enable({"use_reentrant": False})
     trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
     return trainer
 

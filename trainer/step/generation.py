@@ -1,6 +1,6 @@
 """Compact generation: transformers' decoding that reads a prompt once; ended rows leave, and less is copied.
 
-The same seed gives the same tokens, except where rounding differs with fewer rows.
+The same seed gives the same tokens, except where rounding differs with fewer rows: of prompts, and of what still runs.
 """
 
 import json
@@ -142,11 +142,12 @@ def sample_running(
     prompts = torch.cat([input_ids, model_kwargs["attention_mask"]], dim=1)
     different, copies = prompts.unique(dim=0, return_inverse=True)
     firsts = copies.new_empty(len(different)).scatter_(0, copies, rows)
-    model_kwargs = _of_rows(model_kwargs, firsts)
+    repeated = len(different) < len(rows)
+    model_kwargs = _of_rows(model_kwargs, firsts) if repeated else model_kwargs
     width = None  # the first forward reads whole prompts, each of them once; a later one a token of each row
     while True:
         inputs = model.prepare_inputs_for_generation(
-            input_ids if width else input_ids[firsts],
+            input_ids[firsts] if repeated and width is None else input_ids,
             next_sequence_length=width,
             is_first_iteration=width is None,
             **model_kwargs,
@@ -154,8 +155,9 @@ def sample_running(
         outputs = model(**inputs, return_dict=True)
         model_kwargs = model._update_model_kwargs_for_generation(outputs, model_kwargs)
         logits = outputs.logits[:, -1]
-        if width is None:
-            model_kwargs, logits, width = _of_rows(model_kwargs, copies), logits[copies], 1
+        if repeated and width is None:
+            model_kwargs, logits = _of_rows(model_kwargs, copies), logits[copies]
+        width = 1
         scores = logits_processor(input_ids, logits.to(copy=True, dtype=torch.float32))
         if not generation_config.do_sample:
             tokens = scores.argmax(-1)

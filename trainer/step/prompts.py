@@ -218,7 +218,7 @@ class Prompts:
         if found.rewards:
             metrics["prompt_sampler/reward"].append(sum(found.rewards) / len(found.rewards))
         for name in [name for name in metrics if name.startswith(AREA)]:
-            del metrics[name][-found.rounds :]
+            del metrics[name][max(0, len(metrics[name]) - found.rounds) :]
         ids, masks = ([record[name] for record in kept] for name in ("completion_ids", "tool_mask"))
         lengths = torch.tensor(written_tokens(ids, masks))
         truncated = torch.tensor([each[-1] not in self.ends for each in ids])

@@ -92,9 +92,10 @@ class Scoring:
             keywords["compute_entropy"] = True
         arguments = (input_ids, attention_mask, logits_to_keep, *positional)
         if self._in_loss is not None:
+            recomputed = any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
             if (packed := self._in_loss.get("packing")) is not None:
                 model = with_shared_prompts(model, packed)
-            with cheaper_on(input_ids.device) if "loss_scale" in self._in_loss else nullcontext():
+            with cheaper_on(input_ids.device, recomputed) if "loss_scale" in self._in_loss else nullcontext():
                 return score(model, *arguments, **keywords)
         planner = self.microbatches.planner
         extras = [value for name, value in keywords.items() if name not in ("batch_size", "compute_entropy")]

@@ -131,7 +131,7 @@ def _columns(rows: Sequence[Row], mask: Tensor) -> dict[str, Tensor]:
     names = [name for name in logged[0] if all(isinstance(each.get(name), int | float) for each in logged)]
     of_turns = [name for name in TURN_COLUMNS if all(name in each for each in logged)]
     edited = {}
-    if all("repair" in each for each in logged):
+    if all({"repair", "edited"} <= each.keys() for each in logged):
         edited["edited"] = padded([*(each["edited"] for each in logged), [0.0] * mask.shape[1]])[:-1]
     return {
         **edited,

@@ -169,8 +169,8 @@ def tax(runs: Runs, dataset: str) -> Floats:
 
 @outcome("nats a token", -1, metric=KL_DEAD)
 def kl_dead_groups(runs: Runs, dataset: str) -> Floats:
-    """Mean of `groups/kl_dead`, from the initial policy on the tokens of groups that were all right or all wrong, over
-    the last tenth of the rollout batches up to the last that had some: nothing was to be learned there.
+    """Mean of `groups/kl_dead`, from the initial policy on the tokens of groups whose rewards were all equal, over the
+    last tenth of the rollout batches up to the last that had some: rewards told nothing apart there.
     """
     return np.array([_end(run, KL_DEAD) for run in runs])
 

@@ -110,6 +110,7 @@ def _shown(rows: list[Row], weigh: WeighedTokens, decode: Decode | None) -> dict
 def _rollout(row: Row, weighed: float | list[float], decode: Decode | None) -> dict[str, Any]:
     ids = row["completion_ids"][:LONGEST_SHOWN]
     names = [name.removesuffix("/reason") for name in row if name.endswith("/reason")]
+    others = {name: value for name, value in json.loads(row["others"] or "{}").items() if name != "edited"}
     said = [[name, row.get(f"{name}/answer"), row[f"{name}/reason"]] for name in names]
     return {
         "row": row["row"],
@@ -120,7 +121,7 @@ def _rollout(row: Row, weighed: float | list[float], decode: Decode | None) -> d
         "length": row["num_tokens"],
         "truncated": row["truncated"],
         "said": [[name, _cut(answer), _cut(reason)] for name, answer, reason in said if answer or reason],
-        "others": row["others"],
+        "others": json.dumps(others) if others else None,
         "pieces": None if decode is None else token_pieces(ids, decode),
         "text": _cut(row["completion"]) if decode is None else None,
         "counted": row["mask"] and row["mask"][:LONGEST_SHOWN],
