@@ -66,30 +66,29 @@ class Device:
 
 
 H100, H200 = Device("H100", 80e9, 989e12, 3.35e12), Device("H200", 141e9, 989e12, 4.8e12)
-LLAMA = "[Llama 3](https://arxiv.org/abs/2407.21783): 38 to 43 %"
-H100_PAGE = "https://glennklockwood.com/garden/processors/h100"
-NCCL = "https://github.com/NVIDIA/nccl"
-SOURCES = (
-    ("memory, GB", "80", "141", "[MLPerf](https://github.com/mlcommons/inference_results_v4.1), systems of NVIDIA's"),
-    (
-        "dense bfloat16, TFLOP/s",
-        "989",
-        "989",
-        "[H100](https://glennklockwood.com/garden/processors/h100); the same chip",
-    ),
-    ("memory bandwidth, TB/s", "3.35", "4.8", "the same; [H200](https://github.com/NVIDIA/TensorRT-LLM/issues/1570)"),
-    ("NVLink, in a ring, GB/s", "370", "370", f"[NCCL's maintainer]({NCCL}-tests/issues/212), of 450"),
-    (
-        "network, one adapter of 400 Gb/s a GPU, GB/s",
-        "47",
-        "47",
-        f"[NCCL's maintainer]({NCCL}-tests/issues/290): 46 to 48",
-    ),
-    ("a collective; a hop in a node; between nodes, µs", "8.4; 3.4; 9.6", "the same", f"[NCCL]({NCCL}) `tuning.cc`"),
-    ("share of the peak in updates", "40 %", "40 %", f"**assumed**; {LLAMA}"),
-    ("share of the bandwidth in decoding", "60 %", "60 %", "**assumed**"),
-    ("tokens of a prompt; of a completion, mean; longest", "400; 1,000; the limit", "the same", "**assumed**"),
-)
+
+
+def sources() -> Iterator[tuple[str, ...]]:
+    """Every stated number: what it is, on each device, and where it is from."""
+    llama = "[Llama 3](https://arxiv.org/abs/2407.21783): 38 to 43 %"
+    nccl = "https://github.com/NVIDIA/nccl"
+    mlperf = "[MLPerf](https://github.com/mlcommons/inference_results_v4.1), systems of NVIDIA's"
+    chip = "[H100](https://glennklockwood.com/garden/processors/h100); the same chip"
+    h200 = "the same; [H200](https://github.com/NVIDIA/TensorRT-LLM/issues/1570)"
+    link = f"[NCCL's maintainer]({nccl}-tests/issues/212), of 450"
+    adapter = f"[NCCL's maintainer]({nccl}-tests/issues/290): 46 to 48"
+    both = (H100, H200)
+    yield "memory, GB", *(f"{each.memory / 1e9:g}" for each in both), mlperf
+    yield "dense bfloat16, TFLOP/s", *(f"{each.peak / 1e12:g}" for each in both), chip
+    yield "memory bandwidth, TB/s", *(f"{each.bandwidth / 1e12:g}" for each in both), h200
+    yield "NVLink, in a ring, GB/s", *(f"{each.link / 1e9:g}" for each in both), link
+    yield "network, one adapter of 400 Gb/s a GPU, GB/s", *(f"{each.network / 1e9:g}" for each in both), adapter
+    hops = "; ".join(f"{seconds * 1e6:g}" for seconds in (BASE, HOP, NETWORK_HOP))
+    yield "a collective; a hop in a node; between nodes, µs", hops, "the same", f"[NCCL]({nccl}) `tuning.cc`"
+    yield "share of the peak in updates", f"{100 * UPDATE_USE:.0f} %", "the same", f"**assumed**; {llama}"
+    yield "share of the bandwidth in decoding", f"{100 * DECODE_USE:.0f} %", "the same", "**assumed**"
+    tokens = f"{PROMPT}; {MEAN:,}; the limit"
+    yield "tokens of a prompt; of a completion, mean; longest", tokens, "the same", "**assumed**"
 
 
 @dataclass(frozen=True)
@@ -177,6 +176,11 @@ def sync_traffic(model: ModelSize, sharding: Sharding) -> tuple[int, int]:
     return width * model.parameters, TENSORS if width else 0
 
 
+def crossing_seconds(model: ModelSize, devices: int, device: Device) -> float:
+    """A weight sync to engines on ``devices`` others: one device broadcasts each tensor through its adapter."""
+    return ring_seconds(0, TENSORS, devices + 1, device) + 2 * model.parameters / device.network
+
+
 def decoding_seconds(model: ModelSize, recipe: Recipe, devices: int, device: Device) -> float:
     """Generation of one device's rows of a rollout batch by an engine of its own.
 
@@ -225,8 +229,8 @@ class Step:
     sync_bytes: int
     sent_bytes: int
     collectives: int
-    waits: int
     seconds: dict[str, float]
+    crossing: float
 
     @property
     def update_seconds(self) -> float:
@@ -237,10 +241,10 @@ class Step:
         return self.seconds["generation"] + self.seconds["weight sync"]
 
     def whole(self, overlap: int | None = None) -> float:
-        """One after the other, or ``max(generation / (1 + overlap), update)``."""
+        """One after the other, or ``max(generation / (1 + overlap) + crossing, update)``."""
         if overlap is None:
             return self.generation + self.update_seconds
-        return max(self.generation / (1 + overlap), self.update_seconds)
+        return max(self.generation / (1 + overlap) + self.crossing, self.update_seconds)
 
 
 Terms = Mapping[str, Sequence[float]]
@@ -260,19 +264,18 @@ def step_of(recipe: Recipe, sharding: Sharding, devices: int, device: Device, co
         microbatches=microbatches,
         vllm_bytes=round(VLLM_SHARE * device.memory),
     )
-    counted = {name: predicted(of, recipe.steps, microbatches) for name, of in counts.items()}
     return Step(
         memory_per_device(MODEL, training, sharding, devices).peak,
         synced,
         sent,
-        collectives + gathers + counted["collectives"],
-        counted["host waits"],
+        collectives + gathers + predicted(counts["collectives"], recipe.steps, microbatches),
         {
             "generation": decoding_seconds(MODEL, recipe, devices, device),
             "weight sync": ring_seconds(synced, gathers, devices, device),
             "computing": computing_seconds(MODEL, recipe, devices, device),
             "sending": ring_seconds(sent, collectives, devices, device),
         },
+        crossing_seconds(MODEL, devices, device),
     )
 
 
@@ -312,13 +315,14 @@ python -m scripts.scale                                                     # wr
 
 **No GPU has run any of this.** Memory is `evenkeel check`'s estimate. Counts of collectives and waits are **measured**
 on two processes of the [stand-in device](devices.md#the-stand-in-device), without a vLLM server and without the
-gradients; from them, and from the numbers of the next table, all else is **arithmetic** (`scripts/scale.py`).
+gradients; from collectives, and from the numbers of the next table, all else is **arithmetic** (`scripts/scale.py`).
 """
 MODEL_TEXT = f"""
 A rollout batch is generated by an engine on every device (vLLM, `colocate`, {100 * VLLM_SHARE:.0f} % of the memory),
 which reads all weights for each token of the longest completion; scored; and trained, while weights and gradients are
-sent. One after the other that is generation + weight sync + update. With the engine on as many devices again it is
-max(generation / (1 + overlap), update): [`speed.overlap_generation`](lag.md) keeps one batch in flight, overlap 0.
+sent. One after the other that is generation + weight sync + update. With the engine on as many devices again, which
+the weights reach through one adapter, it is max((generation + weight sync) / (1 + overlap) + that, update):
+[`speed.overlap_generation`](lag.md) keeps one batch in flight, overlap 0.
 """
 
 
@@ -327,7 +331,7 @@ def page(measured: Mapping[str, Any]) -> str:
     found = counts_of(measured["counted"])
     parts = [
         HEAD,
-        "## Stated numbers\n\n" + table(("", "H100 SXM", "H200 SXM", "source"), SOURCES),
+        "## Stated numbers\n\n" + table(("", "H100 SXM", "H200 SXM", "source"), sources()),
         MODEL_TEXT,
         "## The recipes on H100\n\n" + "\n".join(recipe_lines(found)),
         "## How the model is divided\n\n" + "\n".join(sharding_lines(found)),
@@ -402,7 +406,6 @@ def sharding_lines(found: Terms) -> Iterator[str]:
                         f"{step.sync_bytes / 1e9:.0f}",
                         f"{step.sent_bytes / 1e9:,.0f}",
                         f"{step.collectives:,}",
-                        step.waits,
                         f"{step.generation:.1f}",
                         f"{step.update_seconds:.1f}",
                         f"{step.whole():.1f}",
@@ -410,14 +413,14 @@ def sharding_lines(found: Terms) -> Iterator[str]:
                     )
                 )
     head = ("device", "devices", "divided by", "memory, GB", "weight sync, GB", "sent, GB", "collectives")
-    yield table((*head, "host waits", "generation, s", "update, s", "whole, s", "first bottleneck"), rows)
+    yield table((*head, "generation, s", "update, s", "whole, s", "first bottleneck"), rows)
 
 
 def count_lines(measured: Mapping[str, Any], found: Terms) -> Iterator[str]:
     """What was measured."""
     counted, last = measured["counted"], measured["counted"][-1]
-    most = max(totals(each)["bytes"] for each in counted) / 1e3
-    yield f"A rollout batch of s optimizer steps of m micro-batches, on two processes ({most:.0f} kB at most):\n"
+    yield "A rollout batch of s optimizer steps of m micro-batches of the tiny policy, on two processes. Of the host's"
+    yield "waits, those of generation grow with its tokens, here 8 at most:\n"
     rows = []
     for name, of in found.items():
         formula = f"{of[0]:.0f} + s · ({of[1]:.1f} + m · {of[2]:.1f})"

@@ -28,6 +28,7 @@ def test_traffic_of_weights_and_gradients():
 def test_seconds():
     assert scale.ring_seconds(8e9, 3, 8, DEVICE) == pytest.approx(3 * (8.4 + 7 * 3.4) * 1e-6 + 8e9 * 7 / 8 / 4e9)
     assert scale.ring_seconds(8e9, 1, 16, DEVICE) == pytest.approx((8.4 + 14 * 3.4 + 9.6) * 1e-6 + 8e9 * 15 / 16 / 2e9)
+    assert scale.crossing_seconds(SMALL, 8, DEVICE) == pytest.approx(339 * 41.8e-6 + 2000 / 0.25e9)
     # 2,000 tokens × 2,000 bytes + 8 rows × 40 bytes a token × (400 · 1,000 + 1,000² / 2), at .6e6 a second
     assert scale.decoding_seconds(SMALL, RECIPE, 4, DEVICE) == pytest.approx((4e6 + 288e6) / 0.6e6)
     # 2,000 operations × 32 rows × 1,400 tokens × (4 + 2) passes on 4 devices of .4e6 a second

@@ -1,29 +1,26 @@
 """The memory that one device needs, estimated from shapes alone: every term can be computed by hand.
 
-Notation: P parameters, of which T are trained; L layers of width h; b sequences of s tokens in a micro-batch; n
-processes. Bytes throughout. The terms follow the code that runs:
+Notation: T trained parameters, layers of width h, n processes. Bytes throughout. The terms follow the code that runs:
 
 - weights, gradients, Adam's two moments: as many bytes as the stored dtype has; gradients and moments of T only. Under
   DeepSpeed with bf16 it is (2 + 2 + 12) bytes a parameter, of which stage 1 divides the 12 by n, stage 2 the
-  gradients too, stage 3 the weights too (Rajbhandari et al. 2020, arXiv 1910.02054, §3 and §5).
-- under torch's autocast from float32, every weight is held once more in 16 bits.
-- activations: `activations_of_a_token`; with gradient checkpointing each layer keeps its input and one layer at a time
-  is computed again (Chen et al. 2016, arXiv 1604.06174).
+  gradients too, stage 3 the weights too (arXiv 1910.02054, §3, §5). Autocast holds weights once more in 16 bits.
+- activations: `activations_of_a_token`; with gradient checkpointing, inputs of layers and one layer (arXiv 1604.06174).
 - logits: TRL 1.16 projects in tiles of 4,096 tokens × 32,768 words and never holds all of them; its backward pass holds
   the gradient of the output layer and of the hidden states in float32. Without Triton it also holds seven tiles in
-  float32 and a mask (`_backward_tile` there).
+  float32 and a mask (`_backward_tile` there); planned micro-batches then have tiles of 4,096 words.
 - generation without vLLM: the keys and values of all sequences that one process draws together.
 - FSDP2: accelerate reduces gradients once an optimizer step; until then each device accumulates all of them.
-- on a CPU: the libraries; and freed activations, as many again, for glibc returns at once only what has 32 MiB or more
-  and uses the rest badly (measured: configs/accelerate/README.md).
+- on a CPU: the libraries; and freed activations, as many again, which glibc keeps (configs/accelerate/README.md).
 
-Not counted: the GPU allocator's fragmentation, communication buffers, other programs on the device. Every optimizer
-counts as Adam.
+Not counted: fragmentation on a GPU, communication buffers, other programs there. Every optimizer counts as Adam.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+from evenkeel.trainer.step.options import CPU_TILE_WORDS
 
 GIB = 1024**3
 CONTEXT = GIB
@@ -69,7 +66,7 @@ class Training:
         checkpointing: gradient checkpointing.
         vllm_bytes: reserved by vLLM on this device; 0 without it, or where it sleeps while the policy trains.
         on_gpu: a CUDA context is held, and Triton folds tiles of logits in place.
-        microbatches: of one process in an optimizer step.
+        microbatches: of one process in an optimizer step; ``planned`` where they are not TRL's.
     """
 
     rows: int
@@ -83,6 +80,7 @@ class Training:
     vllm_bytes: int = 0
     on_gpu: bool = True
     microbatches: int = 1
+    planned: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,8 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
     kept = model.layers * residual + layer if training.checkpointing else model.layers * layer
     yield Term("activations", tokens * kept, "training")
     beside = 0 if training.on_gpu else 7 * 4 + 1
-    tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS) * (computed + beside)
+    words = CPU_TILE_WORDS if training.planned and not training.on_gpu else TILE_WORDS
+    tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, words) * (computed + beside)
     head = model.vocabulary * model.hidden * 4 if model.trained == model.parameters else 0
     yield Term("logits", tile + head + tokens * model.hidden * 4, "training")
     if training.rows_generated:
@@ -163,19 +162,18 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
         yield Term("CUDA context", CONTEXT, "always")
     else:
         yield Term("libraries", LIBRARIES, "always")
-        if tokens * model.intermediate * computed < 32 * 1024**2:  # `DEFAULT_MMAP_THRESHOLD_MAX`
-            yield Term("freed activations", tokens * kept, "training")
+        yield Term("freed activations", tokens * kept, "training")
 
 
 def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bool) -> int:
     """Bytes that one layer keeps of one token for its backward pass, attention computed without an s × s matrix.
 
     ``2·h·(4 + r) + (k·h + 2·q + 2·v + 4·i)·c + 4·(heads + 2)``, with c = ``compute_bytes`` and r = 4 under autocast,
-    else c: two RMS norms keep their input in float32 and its normalized form in the residual's r bytes; the normalized
-    form is kept for the projections once for q, k, v and once for gate and up (k = 2), but five times under autocast,
-    which casts it for each; q and the attention's output (q = heads · head_dim), keys and values (v = key_value_heads ·
-    head_dim); gate, up, silu(gate) and their product (i = intermediate); in float32 the attention's log-sum-exp and the
-    norms' roots. Norms of q and k add ``(q + v)·(4 + c) + 4·(heads + key_value_heads)``.
+    else c: two RMS norms keep their input in float32 and its normalized form in r bytes; that is kept again for q, k, v
+    and for gate and up (k = 2), under autocast for each of the five; q and the attention's output (q = heads ·
+    head_dim), keys and values (v = key_value_heads · head_dim); gate, up, silu(gate) and their product (i =
+    intermediate); in float32 the attention's log-sum-exp and the norms' roots. Norms of q and k add
+    ``(q + v)·(4 + c) + 4·(heads + key_value_heads)``.
     """
     residual, casts = (4, 5) if autocast else (compute_bytes, 2)
     queries, values = model.heads * model.head_dim, model.key_value_heads * model.head_dim

@@ -52,8 +52,8 @@ def test_the_greater_of_training_and_generation_counts():
     assert memory_per_device(SMALL, replace(PLAIN, rows_generated=1)).peak == memory_per_device(SMALL, PLAIN).peak
 
 
-CPU = {"on_gpu": False, "compute_bytes": 4}
-LARGE = {"vocabulary": 151_936, "hidden": 2048}
+CPU, FOUR_BIT = {"on_gpu": False, "compute_bytes": 4}, {"weight_bytes": 0.5}
+LARGE = {"vocabulary": 151_936, "hidden": 2048, "intermediate": 400_000}
 MASTER, GATHERED = {"float32 weights (DeepSpeed)": 1000}, {"gathered weights": 2000}
 
 
@@ -71,15 +71,14 @@ MASTER, GATHERED = {"float32 weights (DeepSpeed)": 1000}, {"gathered weights": 2
         ("fsdp2", 4, {}, {"rows_generated": 1}, {"weights": 1000, "gradients": 1000, "optimizer": 2000, **GATHERED}),
         ("fsdp2", 4, {}, {"microbatches": 2}, {"gradients": 1000, "gradients between micro-batches": 2000}),
         ("ddp", 2, {}, {"reference": True}, {"gradient buckets (DDP)": 4000, "reference model": 4000}),
-        # an adapter on four-bit weights: 1000 × 0.5; 100 trained × 2 bytes; Adam 100 × 2 × 2
-        ("ddp", 1, {"trained": 100}, {"weight_bytes": 0.5}, {"weights": 500, "gradients": 200, "optimizer": 400}),
-        # no gradient of the output layer: 2,100 + 840
-        ("ddp", 1, {"trained": 100}, {"weight_bytes": 0.5}, {"logits": 2940}),
-        ("ddp", 1, {}, {"optimizer_bytes": 1}, {"optimizer": 2000}),
-        ("ddp", 1, {}, {"vllm_bytes": 24 * GIB}, {"vLLM": 24 * GIB, "CUDA context": CONTEXT}),
+        # an adapter, 4-bit weights: 1000 × 0.5; 100 trained × 2; Adam 100 × 2 × 2; no gradient of the head: 2,100 + 840
+        ("ddp", 1, {"trained": 100}, FOUR_BIT, {"weights": 500, "gradients": 200, "optimizer": 400, "logits": 2940}),
+        ("ddp", 1, {}, {"optimizer_bytes": 1, "vllm_bytes": 24 * GIB}, {"optimizer": 2000, "vLLM": 24 * GIB}),
         # without Triton each of 21 × 50 logits takes 4 + 7 × 4 + 1 bytes; 34,650 + head 2,000 + hidden 840; activations
         # checkpointed: norms 2·10·(4 + 4) + 4·(2 + 2) = 176, kept 170 × 4 = 680; 21 × (2 × 10 × 4 + 856) = 19,656
         ("ddp", 1, {}, CPU, {"logits": 37_490, "freed activations": 19_656, "libraries": LIBRARIES}),
+        # planned: 21 × 4,096 × 33 + hidden 21 × 2,048 × 4 + head; 21 × (2 × 2,048 × 4 + 32,784 + 1,604,126 × 4)
+        ("ddp", 1, LARGE, CPU | {"planned": True}, {"logits": 1_247_670_272, "freed activations": 135_779_112}),
         # 8,192 tokens: tile 4,096 × 32,768 × 2; head 151,936 × 2,048 × 4; hidden 8,192 × 2,048 × 4
         ("ddp", 1, LARGE, {"rows": 2, "tokens": 4096}, {"logits": 268_435_456 + 1_244_659_712 + 67_108_864}),
     ],
