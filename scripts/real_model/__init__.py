@@ -1,3 +1,3 @@
-"""Experiments that gave their answer, kept so that it can be asked again: `python -m scripts.research`."""
+"""The pretrained model that trains on a CPU: `python -m scripts.real_model.make`."""
 
 import scripts._installed  # noqa: F401

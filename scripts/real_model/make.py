@@ -13,7 +13,9 @@ The folder is checked by the logits of a greedy answer.
 
 import argparse
 import importlib.util
+import shutil
 import sys
+import tempfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -145,12 +147,16 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     Raises:
         Refusal: it cannot be made, or answers otherwise.
     """
-    write_folder(options.output, *(from_hub() if options.hub else from_package()))
-    answer = greedy_answer(options.output)
-    if options.hub:
-        print(f"{HUB}: numbers measured with {PACKAGE} {VERSION} do not hold for these weights.")
-    else:
-        refuse_other_weights(answer)
+    model, tokenizer = from_hub() if options.hub else from_package()
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=options.output.parent) as made:  # a folder that is refused does not stay
+        write_folder(Path(made), model, tokenizer)
+        answer = greedy_answer(Path(made))
+        if options.hub:
+            print(f"{HUB}: numbers measured with {PACKAGE} {VERSION} do not hold for these weights.")
+        else:
+            refuse_other_weights(answer)
+        shutil.copytree(made, options.output, dirs_exist_ok=True)
     print(f"{options.output}: {QUESTION}", "".join(token for token, _ in answer).replace("Ġ", " "))
     return {"answer": answer}
 
