@@ -120,13 +120,10 @@ def machine() -> str:
     """What decides how sums round: processor, torch, and the threads it uses."""
     import torch
 
-    found = [line.split(":", 1)[1].strip() for line in _processor().splitlines() if line.startswith("model name")]
-    return f"{found[0] if found else platform.machine()}, torch {torch.__version__}"
-
-
-def _processor() -> str:
     information = Path("/proc/cpuinfo")
-    return information.read_text() if information.exists() else ""
+    lines = information.read_text().splitlines() if information.exists() else []
+    found = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return f"{found[0] if found else platform.machine()}, torch {torch.__version__}"
 
 
 def records() -> dict[str, Any]:

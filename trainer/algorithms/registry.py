@@ -97,7 +97,9 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
         example = "def schedule(*, …) -> UpdateSchedule"
         KINDS[kind].check_returned(found, called, lambda returned: returned is UpdateSchedule, example)
     signals = [p for p in parameters if p.name in SIGNALS[kind]]
-    columns = [p for p in parameters if p not in signals and _is_column(kind, found, p)]
+    required = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
+    free = [p for p in required if p not in signals and p.name not in found.options]
+    columns = free if kind == ADVANTAGE else []  # that a reward function logs
     rest = [p for p in parameters if p not in signals and p not in columns]
     rest = list(inspect.signature(target).parameters.values()) if is_class else rest
     options = KINDS[kind].checked_options(found, rest, target.__init__ if is_class else target)
@@ -143,12 +145,6 @@ def _instance(kind: str, label: str, target: Callable[..., Any], options: Mappin
         return target(**options)
     except ValueError as error:
         raise PartError(f"{kind} {label!r}: {error}", code="option-not-accepted") from error
-
-
-def _is_column(kind: str, found: Found, parameter: inspect.Parameter) -> bool:
-    """Whether ``parameter``, not a signal, names a column that a reward function logs."""
-    positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is parameter.empty
-    return kind == ADVANTAGE and positional and parameter.name not in found.options
 
 
 def _check_signature(kind: str, found: Found, parameters: list[inspect.Parameter]) -> None:

@@ -89,7 +89,8 @@ def references(
     excluded = verdicts.isnan()[:, None, :] | itself | (verdicts != 0)[:, :, None]
     if need_correct:
         excluded = excluded | ~(verdicts == 1).any(1)[:, None, None]
-    place = (drawn + (verdicts != 1)[:, None, :]).masked_fill(excluded, torch.inf)  # right in [0, 1), wrong in [1, 2)
+    # right in [0, 1), wrong in [1, 2)
+    place = (drawn + (verdicts != 1)[:, None, :]).masked_fill(excluded, torch.inf)
     siblings = place.argsort(-1)[..., :count]
     first_row = (torch.arange(groups) * group_size)[:, None, None]
     rows = (first_row + siblings).masked_fill(excluded.gather(-1, siblings), -1)

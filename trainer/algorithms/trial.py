@@ -155,7 +155,8 @@ def tried_sampler(strategy: Strategy) -> Strategy:
             f"{strategy.kind} {strategy.name!r} is a function: a resumed run would begin its walk again. Write a class "
             "with __call__(self, count, num_prompts, seed), state_dict and load_state_dict."
         )
-    undeclared = replace(strategy, traits=Traits())  # no trait may excuse it: all processes must choose alike
+    # no trait may excuse it: all processes must choose alike
+    undeclared = replace(strategy, traits=Traits())
 
     def chosen(part: Strategy) -> list[list[int]]:
         prompts = []

@@ -56,7 +56,8 @@ def _answered(given: list[str]) -> int:
         return 2
     atexit.register(gc.freeze)  # no search for garbage in all that was imported, which takes a second
     sys.argv[0] = "evenkeel"  # a run records its command, without the place of the program
-    if (here := str(Path.cwd())) not in sys.path:  # with a user's own parts: last, so that they hide nothing installed
+    # with a user's own parts: last, so that they hide nothing installed
+    if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
     try:
         command = import_module(f"evenkeel.trainer.command.{name}")

@@ -108,7 +108,8 @@ def _definitions(model: type[BaseModel]) -> dict[str, Schema]:
     """pydantic's schema of a model and of those in it; parts and the libraries' sections are references."""
     whole = model.model_json_schema()
     definitions = {name: _plain(node) for name, node in {**whole.pop("$defs", {}), model.__name__: whole}.items()}
-    parts = _part_kinds().keys() - {"environment"}  # of a sweep that is the variables of its cells
+    # of a sweep that is the variables of its cells
+    parts = _part_kinds().keys() - {"environment"}
     for node in [*definitions.values()]:
         for name, each in node.get("properties", {}).items():
             if name in parts and {"type": "null"} in each.get("anyOf", ()):

@@ -91,6 +91,8 @@ class Tally:
         for index, (draw, row) in enumerate(zip(draws, rows, strict=True)):
             own = {name: values[index] for name, values in extra.items()}
             scored = {name: values[index] for name, values in scores.items()}
+            # functions of other tasks give no reason
+            of_its_task = [name for name in functions if own.get(f"{name}/reason") is not None]
             self.records.append(
                 {
                     "item": draw.item,
@@ -98,7 +100,7 @@ class Tally:
                     "greedy": greedy,
                     "group": row.get("group"),
                     "correct": own.pop("correct", None),
-                    "answer": _first_answer(own, functions),
+                    "answer": own.get(f"{of_its_task[0]}/answer") if of_its_task else None,
                     "reward": _reward(list(scored.values()), weights),
                     "num_tokens": answered.num_tokens[index],
                     "truncated": bool(ids := answered.completion_ids[index]) and ids[-1] not in end_tokens,
@@ -114,14 +116,6 @@ class Tally:
     def _log_metric(self, name: str, value: float) -> None:
         if self.logs_metrics:
             self.logged[name].append(value)
-
-
-def _first_answer(columns: Mapping[str, Any], names: Mapping[str, Any]) -> str | None:
-    """The answer that the first function of the completion's task read: those of other tasks give no reason."""
-    for name in names:
-        if columns.get(f"{name}/reason") is not None:
-            return columns.get(f"{name}/answer")
-    return None
 
 
 def _is_right(function: RewardCallable, score: float | None) -> bool | None:

@@ -62,4 +62,5 @@ def _majority(texts: Sequence[str | None], correct: Values) -> float:
     if not counts:
         return 0.0
     leaders = {text for text, count in counts.items() if count == max(counts.values())}
-    return float(np.mean([right for text, right in votes if text in leaders]))  # leaders have equally many votes
+    # leaders have equally many votes
+    return float(np.mean([right for text, right in votes if text in leaders]))

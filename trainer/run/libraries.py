@@ -28,7 +28,8 @@ def load_libraries(file: str | Path, overrides: Sequence[str] = ()) -> None:
 
 def import_training() -> None:
     """Import `TRAINING`."""
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
+    # before torch: of DDP's own default it warns at every start
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     with importing():
         for module in TRAINING:
             import_module(module)

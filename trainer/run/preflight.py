@@ -97,10 +97,12 @@ def prepare_logging(config: RunConfig) -> None:
 
     os.environ["WANDB_MODE"] = os.environ.get("WANDB_MODE") or "offline"
     given = {"WANDB_RUN_GROUP": config.name, "WANDB_JOB_TYPE": "train", "WANDB_QUIET": "true"}
-    given |= {"WANDB_INIT_TIMEOUT": "15", "WANDB_FINISH_TIMEOUT": "60"}  # its defaults: 90 s, and no limit
+    # its defaults: 90 s, and no limit
+    given |= {"WANDB_INIT_TIMEOUT": "15", "WANDB_FINISH_TIMEOUT": "60"}
     for variable, text in given.items():
         os.environ.setdefault(variable, text)
-    if os.environ["WANDB_MODE"] != "online":  # offline it says nothing that our last lines do not
+    # offline it says nothing that our last lines do not
+    if os.environ["WANDB_MODE"] != "online":
         os.environ.setdefault("WANDB_SILENT", "true")
 
 

@@ -105,7 +105,8 @@ def optimizer_arguments(given: Arguments) -> Said:
         _, options = _OPTIMIZER_HANDLERS[args.optim](context)
     except Exception:  # noqa: BLE001 — what an optimizer refuses is said where it is made
         return
-    asked.keys_asked.pop("weight_decay", None)  # of each group of parameters it is trl.weight_decay
+    # of each group of parameters it is trl.weight_decay
+    asked.keys_asked.pop("weight_decay", None)
     if unread := [key for key, value in asked.items() if key not in asked.keys_asked and options.get(key) != value]:
         takes = ", ".join(asked.keys_asked) or "nothing"
         name = args.optim.value

@@ -84,7 +84,9 @@ class Sandbox:
         preimported: tuple[str, ...] = ("numpy",),
     ) -> None:
         self.isolation: Isolation = isolation
-        self.slots = slots or _default_slots()
+        processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        ranks = int(os.environ.get("LOCAL_WORLD_SIZE") or 1)
+        self.slots = slots or max(1, processors // ranks)
         self.preimported = tuple(preimported)
         self._zygote: ZygoteProcess | None = None
         self._reset()
@@ -187,8 +189,3 @@ def breaches(zygote: ZygoteProcess) -> str:
 def shared_sandbox(isolation: Isolation = "landlock_seccomp", preimported: tuple[str, ...] = ("numpy",)) -> Sandbox:
     """The sandbox of these options for all of this process, with which it ends."""
     return Sandbox(isolation=isolation, preimported=preimported)
-
-
-def _default_slots() -> int:
-    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return max(1, processors // int(os.environ.get("LOCAL_WORLD_SIZE") or 1))

@@ -120,7 +120,11 @@ class _Writer:
         if value is None or kind is bool or kind is str or kind is float:
             return value
         if kind is int:
-            return value if -(1 << 63) < value < 1 << 63 else ["int", _hexadecimal(value)]
+            if -(1 << 63) < value < 1 << 63:
+                return value
+            if value.bit_length() > LONGEST_INTEGER:
+                raise CodecError(f"an integer of {value.bit_length()} bits, more than {LONGEST_INTEGER}")
+            return ["int", hex(value)]
         if kind in _SEQUENCES:
             return [kind.__name__, *(self.tree(item, depth + 1) for item in value)]
         if kind in _MAPPINGS:
@@ -190,7 +194,12 @@ class _Reader:
         if kind == "ndarray":
             dtype, elements = rest
             values = self.value(elements, depth + 1)
-            return _array(values, dtype) if self._arrays else values
+            if not self._arrays:
+                return values
+            # Only the process of the tests builds arrays, and only where one is returned.
+            import numpy
+
+            return numpy.array(values, dtype=dtype)
         if kind in ("range", "slice"):
             return (range if kind == "range" else slice)(*(self.value(part, depth + 1) for part in rest))
         if kind in _MADE:
@@ -211,12 +220,6 @@ class _Reader:
         raise CodecError(f"{kind!r:.40} is no type of ours, or too long")
 
 
-def _hexadecimal(value: int) -> str:
-    if value.bit_length() > LONGEST_INTEGER:
-        raise CodecError(f"an integer of {value.bit_length()} bits, more than {LONGEST_INTEGER}")
-    return hex(value)
-
-
 def _fraction(text: str) -> Fraction:
     numerator, _, denominator = text.partition("/")
     return Fraction(int(numerator), int(denominator or "1"))
@@ -227,10 +230,3 @@ def _hashable(keys: list[Any]) -> list[Any]:
     if keys and Counter(map(hash, keys)).most_common(1)[0][1] > MOST_COLLISIONS:
         raise CodecError("keys with the same hash")
     return keys
-
-
-def _array(values: Any, dtype: Any) -> Any:
-    # Only the process of the tests builds arrays, and only where one is returned.
-    import numpy
-
-    return numpy.array(values, dtype=dtype)

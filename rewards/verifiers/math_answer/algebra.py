@@ -33,7 +33,8 @@ _SLASHED_FACTOR = re.compile(r"(?<![\w.^{)}])(\d+)/(\d+)(?: (?=[a-zA-Z(])| ?(?=\
 _MIXED = re.compile(r"(?<![\w.^}])(\d+) ?(\\frac ?\{ ?(\d+) ?\} ?\{ ?(\d+) ?\})")
 _NATURAL = re.compile(r"\\log ?_ ?(?:e|\{ ?e ?\})")
 _TRACE = re.compile(r"\\(?:begin|end) ?\{\w+\}|\\[a-zA-Z]+|tr")  # its parser would take 6trs for a trace
-_POWER_T = re.compile(r"\^ ?(?:T(?![a-z])|\{ ?T ?\})")  # no transpose, which `letters` keeps for capitals
+# no transpose, which `letters` keeps for capitals
+_POWER_T = re.compile(r"\^ ?(?:T(?![a-z])|\{ ?T ?\})")
 _BEFORE_A_FUNCTION = re.compile(r"\\(?:cdot|times) ?(?=\\(?:sin|cos|tan|cot|sec|csc|ln|log|exp)(?![a-z]))")
 _FACTOR_BEHIND = re.compile(r"\\cdot|\\times|\*|[a-zA-Z})] ?\(")
 _ANGLE = re.compile(r"(\d+(?:\.\d+)?) ?\^\\circ")

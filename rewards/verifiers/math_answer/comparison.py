@@ -281,7 +281,8 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             value=Interval(left=Expression(latex=low) | Words(low), right=Expression(latex=up) | Words(up))
         ), _ if 1 in (len(low), len(up)):
             return False  # a < b < c is an order, and no interval
-        case Named(value=Listing(braces=True)), Listing(braces=False):  # both in it, and not one or the other
+        # both in it, and not one or the other
+        case Named(value=Listing(braces=True)), Listing(braces=False):
             return False
         case Named(value=Number()), Words():  # P(A) = 2/5 is no 2:5
             return False
@@ -358,7 +359,8 @@ def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool
     if names == others or max(len(names), len(others)) < 2:
         return _same_in_any_order(gold.items, answer.items, algebra)
     letters, _, indices = zip(*(name.partition("_") for name in names | others), strict=True)
-    if len(set(letters)) > 1 or not set(indices) <= {*"123456789", ""}:  # x = 1, y = 2 would have to be in order
+    # x = 1, y = 2 would have to be in order
+    if len(set(letters)) > 1 or not set(indices) <= {*"123456789", ""}:
         return False
     values, other_values = (
         tuple(item.value if isinstance(item, Named) else item for item in listing.items) for listing in (gold, answer)

@@ -40,7 +40,8 @@ _VECTOR = (
 _NEXT = rf"(?={_VECTOR}|\{{ ?[A-Za-z] ?\}}|\()"
 _UNKEPT = re.compile(rf"(?:{_VECTOR}|\)) ?\\times(?![a-zA-Z]) ?{_NEXT}|'|! ?!|dots|\.\.")  # products of vectors, too
 _ONE_LETTER = re.compile(rf"\\Delta ?{_LETTER}{_INDEX}?|(\\vec ?\{{\w+\}}) ?\\cdot ?(\\vec ?\{{\w+\}})")
-_CHANCE = re.compile(r"(?<![\\A-Za-z])[PE] ?\((?P<of>[^()]*[A-Z][^()]*)\)")  # P(A), E(X^2), but not P(1+r)
+# P(A), E(X^2), but not P(1+r)
+_CHANCE = re.compile(r"(?<![\\A-Za-z])[PE] ?\((?P<of>[^()]*[A-Z][^()]*)\)")
 _OF_A_MATRIX = re.compile(
     r"\\(?P<of>det|dim|ker|deg) ?(?:\( ?(?P<inside>[^()]*[A-Za-z][^()]*)\)|(?P<bare>[A-Z](?![a-z])))"
 )
@@ -212,7 +213,8 @@ def renamed_constants(gold: str, wanted: set[str], written: set[str]) -> list[di
     ``c`` may be a parameter, so that it is none but ``C``.
     """
     numbered = set(_NUMBERED_CONSTANT.findall(re.sub(r"_ ?\{ ?(\d) ?\}", r"_\1", gold)))
-    if any(len(re.findall(name[0] + " ?_", gold)) > len(numbered) for name in numbered):  # given ones, not arbitrary
+    # given ones, not arbitrary
+    if any(len(re.findall(name[0] + " ?_", gold)) > len(numbered) for name in numbered):
         return []
     pair = set(_TWO_SOLUTIONS.findall(gold))
     single = {match[1] or match[2] for match in _ADDED_CONSTANT.finditer(gold)}

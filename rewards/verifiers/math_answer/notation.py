@@ -34,7 +34,8 @@ _GAP = re.compile(
 _TIE = re.compile(r"(?<=[^\s$\\])~|^\\underline(?!.*\\underline)")  # ~5 is about five, 5~cm is 5 cm
 _DOTTED = re.compile(r"(\.\d*)\\dot ?\{?(\d)\}?(?!\d|\\)")
 _CONTROL = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
-_APART = re.compile(r"(\\\))\s*(?=\\\()|(?<=\w)()\s*\n\s*(?=\d)|(?<=[^$\\]\$)()(?=\$\d)")  # two answers, and no numeral
+# two answers, and no numeral
+_APART = re.compile(r"(\\\))\s*(?=\\\()|(?<=\w)()\s*\n\s*(?=\d)|(?<=[^$\\]\$)()(?=\$\d)")
 _DOLLARS = re.compile(r"\\.|(\$+)", re.DOTALL)
 _CURRENCY = re.compile(r"^[-(\s]*\$\s*[\d.]|\d\s*\$$")
 _ITEM = r"(?:\{ ?([\da-z][\da-z+-]*) ?\}|([\da-z]))"
@@ -54,7 +55,8 @@ _DECIMAL_COMMA = re.compile(r"(?<=\d)\{,\}(?=\d)")
 _DECIMAL_COMMA_BEFORE_ZERO = re.compile(r"^([-+]?\d+),(0\d|0\d{3,})$")  # no list writes 05
 _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
 _QUANTITY_IN_TEXT = re.compile(r"\\text ?\{ *([-+]?\d[\d.,/]*) +([^{}\d]*)\}")
-_EXPONENT = re.compile(r"(?<=\d)\^ ?(-?\d{2,})|\^ ?(-\d)(?!\d)")  # who writes 2^10 means no 2^1 0; x^10 may be either
+# who writes 2^10 means no 2^1 0; x^10 may be either
+_EXPONENT = re.compile(r"(?<=\d)\^ ?(-?\d{2,})|\^ ?(-\d)(?!\d)")
 _FULL_STOP = re.compile(r"(?<![.\s])\s*[.,;]$")
 _SCALED = re.compile(r"(\d+(?:\.\d+)?) ?(\\text ?\{)? ?(m|b|tr)illion(?![a-z])")
 _ILLIONS = {"m": 6, "b": 9, "tr": 12}

@@ -91,7 +91,11 @@ def exact_number(text: str) -> Fraction | None:
     if match := _FRACTION.fullmatch(text) or _SLASHED.fullmatch(text):
         return _fraction(match)
     if match := _REPEATING.fullmatch(text):
-        return _signed(match["sign"], _repeating(match["whole"], match["fixed"], match["period"]))
+        fixed, period = match["fixed"], match["period"]
+        scale = 10 ** len(fixed)
+        value = Fraction(int((match["whole"] + fixed) or "0"), scale)
+        value += Fraction(int(period), scale * (10 ** len(period) - 1))
+        return _signed(match["sign"], value)
     if match := _SCIENTIFIC.fullmatch(text):
         exponent = int((match["braced"] or match["bare"] or match["exponent"] or f"-{match['tenth']}")[:8])
         mantissa = match["value"] or match["evalue"] or match["over"]
@@ -121,11 +125,6 @@ def _fraction(match: re.Match[str]) -> Fraction | None:
     if not 0 <= above < below:  # 2 \frac{7}{3} is a product if it is anything
         return None
     return _signed(match["sign"], int(match["whole"]) + above / below)
-
-
-def _repeating(whole: str, fixed: str, period: str) -> Fraction:
-    scale = 10 ** len(fixed)
-    return Fraction(int((whole + fixed) or "0"), scale) + Fraction(int(period), scale * (10 ** len(period) - 1))
 
 
 def _decimal(text: str) -> Fraction:

@@ -38,7 +38,8 @@ from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT, matc
 _SETS_IN_WORDS: dict[str, Form] = dict.fromkeys(NOTATION["no solution"], EMPTY_SET)
 _SETS_IN_WORDS |= dict.fromkeys(NOTATION["all reals"], REALS)
 
-_BARE_NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")  # most answers: nothing about them is to be spelled out
+# most answers: nothing about them is to be spelled out
+_BARE_NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
 _BARE_LETTER = re.compile(r"[\d})][a-zA-Z](?:\^\{?\d\}?)?$|\\Omega$")
 _BASED = re.compile(
     r"(?:\(?([0-9A-Fa-f]+|[0-9A-Z]+)\)?|\\text ?\{([0-9A-Z]+)\}) ?_ ?"
@@ -198,7 +199,8 @@ def _choice(text: str) -> Form | None:
     match = _CHOICE.fullmatch(text)
     value = read_form(match[2]) if match and not re.fullmatch("[a-zA-Z]", match[2]) else None  # (B)k is a product
     words = value.text.split() if isinstance(value, Words) and value.text not in NOTATION["last choices"] else []
-    if not names.are_known(words) or not {*words[-1:]} <= names.COUNTED_NOUNS.keys():  # (C) a square, but not (C) fails
+    # (C) a square, but not (C) fails
+    if not names.are_known(words) or not {*words[-1:]} <= names.COUNTED_NOUNS.keys():
         return None
     readable = isinstance(value, Words | Number | Expression | Named | Relation | Row | Interval)
     return Named(match[1], value) if match and value and readable else None
@@ -399,7 +401,8 @@ def several(text: str) -> Form | None:
         return Named(own.pop(), united) if own != {""} else united
     found = listing(items)
     order, period = [getattr(item, "name", "") for item in found.items], max(len(found.names), 1)
-    if 1 < period < len(order) and order == order[:period] * (len(order) // period):  # x = 1, y = 2; x = 3, y = 4
+    # x = 1, y = 2; x = 3, y = 4
+    if 1 < period < len(order) and order == order[:period] * (len(order) // period):
         return Listing(tuple(Listing(found.items[start : start + period]) for start in range(0, len(order), period)))
     semicolons, conjoined = (split_outside_brackets(text, sign) for sign in (re.compile(";"), _CONJUNCTION))
     later = semicolons * (len(semicolons) > 1) + conjoined[1:]

@@ -27,10 +27,6 @@ def writer(kind: str, signal: str, write: Callable[[Tensor], Any]) -> Any:
     return scope["writes"]
 
 
-def snapshot(signals: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.clone() if isinstance(value, Tensor) else value for name, value in signals.items()}
-
-
 def same(one: Any, other: Any) -> bool:
     if not isinstance(one, Tensor):
         return bool(one == other)
@@ -40,7 +36,7 @@ def same(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("kind", [ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT])
 def test_no_write_into_a_signal_reaches_the_next_reader(kind):
     signals = tiny_example()
-    before = snapshot(signals)
+    before = {name: value.clone() if isinstance(value, Tensor) else value for name, value in signals.items()}
     tensors = [name for name in SIGNALS[kind] if isinstance(signals[name], Tensor)]
     for signal, way in product(tensors, WRITES):
         result = find_strategy(kind, writer(kind, signal, WRITES[way]))(signals)

@@ -103,23 +103,20 @@ def test_a_sampler_chooses_alike_on_all_processes():
 # What begins behind the first step
 
 
-def negative_late(probs, step, max_steps):
-    return torch.full_like(probs, 0.9 - step / max_steps)
-
-
 def test_a_part_is_tried_at_later_steps_too():
+    def negative_late(probs, step, max_steps):
+        return torch.full_like(probs, 0.9 - step / max_steps)
+
     refused(TOKEN_WEIGHT, negative_late, "part", "at step 999 of 1000", "-0.099")
 
 
-def mean_later(probs, step, max_steps):
-    return 1.0 - step / max_steps * probs.mean().expand_as(probs)
-
-
-def one_row_later(probs, step, max_steps):
-    return 1.0 - step / max_steps * probs.mean(1, keepdim=True).expand_as(probs)
-
-
 def test_a_part_that_looks_at_the_whole_microbatch_later_depends_on_the_cut():
+    def mean_later(probs, step, max_steps):
+        return 1.0 - step / max_steps * probs.mean().expand_as(probs)
+
+    def one_row_later(probs, step, max_steps):
+        return 1.0 - step / max_steps * probs.mean(1, keepdim=True).expand_as(probs)
+
     assert build(TOKEN_WEIGHT, mean_later).traits.depends_on_the_cut
     assert not separable(find_strategy(TOKEN_WEIGHT, mean_later), 1)
     assert not build(TOKEN_WEIGHT, one_row_later).traits.depends_on_the_cut

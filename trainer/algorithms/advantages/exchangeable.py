@@ -134,7 +134,8 @@ def _prefix_tree_baseline(rewards: Tensor, trained: Tensor, completion_ids: Tens
         depth = (ids[:, None] == ids[None]).long().cumprod(-1).sum(-1).masked_fill(~other, -1)
         ancestor = tokens.minimum(depth.amax(1, keepdim=True))  # (G, T); −1 where there is no other member
         member = (depth[:, :, None] >= ancestor[:, None, :]) & other[:, :, None]  # (G, G, T)
-        distance = (own[None, :] - own[:, None]).masked_fill(~other, 0.0)  # r_j − r_i: exactly 0 for equal rewards
+        # r_j − r_i: exactly 0 for equal rewards
+        distance = (own[None, :] - own[:, None]).masked_fill(~other, 0.0)
         baselines.append(own[:, None] + (distance[:, :, None] * member).sum(1) / member.sum(1).clamp(min=1))
     return torch.cat(baselines)
 

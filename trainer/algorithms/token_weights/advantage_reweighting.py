@@ -74,4 +74,5 @@ def _normalized(weights: Tensor, mask: Tensor, normalize: Literal["mean"] | None
     if normalize is None:
         return weights
     mean = (weights * mask).sum() / mask.sum()
-    return torch.where(mean > 0, weights / mean, weights)  # no token counts, or all weigh 0: nothing to divide
+    # no token counts, or all weigh 0: nothing to divide
+    return torch.where(mean > 0, weights / mean, weights)

@@ -60,7 +60,8 @@ def sampled_batches(config_path: Path, overrides: Sequence[str], batches: int) -
         fixed_too = [f"{key}={value}" for key, value in fixed.items()]
         experiment = Experiment.of_file(config_path, [*overrides, *fixed_too])
         args = experiment.args
-        args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0  # a run file must not say 0
+        # a run file must not say 0
+        args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0
         _ = experiment.rows  # loaded here, so that messages about them are still printed
         with contextlib.redirect_stdout(io.StringIO()):
             trainer = experiment.trainer

@@ -110,7 +110,8 @@ def count(value: float | None) -> str:
 def interval(value: Estimate) -> str:
     """``[low, high]``; the two values of two seeds, whose interval says nothing; empty where they are NaN."""
     if value.num_seeds == 2:
-        half = math.sqrt(value.seed_variance / 2)  # for a variance of two values is half of their squared difference
+        # for a variance of two values is half of their squared difference
+        half = math.sqrt(value.seed_variance / 2)
         return f"two seeds: {number(value.value - half)}, {number(value.value + half)}"
     return "" if math.isnan(value.low) else f"[{number(value.low)}, {number(value.high)}]"
 

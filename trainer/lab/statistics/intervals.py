@@ -54,15 +54,11 @@ def variance_parts(values: Floats) -> tuple[Floats, Floats]:
     if items == 1:
         return seed_variance, np.zeros_like(seed_variance)
     between_items = values.mean(-2).var(-1, ddof=1)
-    return seed_variance, np.maximum(between_items - _noise(values) / seeds, 0.0) / items
-
-
-def _noise(values: Floats) -> Floats:
-    """MS_noise of values (…, S, I): what neither the seed nor the item explains."""
-    seeds, items = values.shape[-2:]
+    # what neither the seed nor the item explains
     residuals = values - values.mean(-1, keepdims=True) - values.mean(-2, keepdims=True)
     residuals += values.mean((-1, -2), keepdims=True)
-    return np.asarray((residuals**2).sum((-1, -2)) / ((seeds - 1) * (items - 1)))
+    noise = (residuals**2).sum((-1, -2)) / ((seeds - 1) * (items - 1))
+    return seed_variance, np.maximum(between_items - noise / seeds, 0.0) / items
 
 
 def mean_estimate(values: ArrayLike) -> Estimate:

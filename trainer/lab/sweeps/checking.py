@@ -35,7 +35,11 @@ def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
         for sweep, each in zip(stages, plans, strict=True):
             check_fair(sweep, each, tree)
             check_outcomes(sweep, each, tree)
-        _warn_of_equal([plan for each in plans for plan in each])
+        by_file: dict[str, dict[str, None]] = {}
+        for plan in (plan for each in plans for plan in each):
+            by_file.setdefault(plan.merged, {})[plan.cell.family] = None
+        for equal in dict.fromkeys(tuple(each) for each in by_file.values() if len(each) > 1):  # A with A, on purpose?
+            print(f"warning: {' and '.join(equal)} have equal settings, so their runs of a seed are equal.", flush=True)
         found = _problems(stages, plans, tree)
     families = {*stages[0].variants}
     shown: dict[str, list[str]] = {"error": [], "warning": [], "note": []}
@@ -113,15 +117,6 @@ def _lacking(outcome: Outcome, plan: Plan) -> Iterator[str]:
     moved = config.trl.get("sync_ref_model")
     if outcome.metric in (KL, KL_DEAD) and (moved or not config.trl.get("beta")):
         yield "trl.beta: 1e-12 without sync_ref_model (it logs kl, and trains as without)"
-
-
-def _warn_of_equal(plans: list[Plan]) -> None:
-    """Print a warning for variants with the same merged file: A compared with A, perhaps on purpose."""
-    by_file: dict[str, dict[str, None]] = {}
-    for plan in plans:
-        by_file.setdefault(plan.merged, {})[plan.cell.family] = None
-    for names in dict.fromkeys(tuple(each) for each in by_file.values() if len(each) > 1):
-        print(f"warning: {' and '.join(names)} have equal settings, so their runs of a seed are equal.", flush=True)
 
 
 def _placed(problem: Problem, cell: Cell, tree: Node) -> Problem:

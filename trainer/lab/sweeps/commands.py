@@ -72,7 +72,9 @@ def _run_cells(
         entries = [cell for cell in cells if cell not in refused]
         completed = SweepRunner(sweep, entries, _queue(sweep, plans, root, forks), partial(print, flush=True)).run()
     print_table(status_table(root))
-    _print_failures(cells)
+    for cell in cells:
+        if cell.directory.state() == "failed":
+            print(f"\n{cell.name} failed; the end of {cell.directory.log}:\n{cell.directory.log_end()}")
     if not completed:
         command = " ".join(["branch", *parents] if parents else ["sweep run"])
         print(f"Stopped. To continue:  evenkeel {command} {file}")
@@ -177,9 +179,3 @@ def _refused_as_changed(cells: Sequence[QueuedCell]) -> list[QueuedCell]:
             print(f"{cell.name} was started with other settings and is not run:\n{lines}")
             print(f"  Undo the change, or move {cell.directory.path} away to run the cell again.\n")
     return refused
-
-
-def _print_failures(cells: Sequence[QueuedCell]) -> None:
-    for cell in cells:
-        if cell.directory.state() == "failed":
-            print(f"\n{cell.name} failed; the end of {cell.directory.log}:\n{cell.directory.log_end()}")

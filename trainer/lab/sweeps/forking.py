@@ -66,6 +66,8 @@ def main() -> int:
     from evenkeel.trainer.run.libraries import import_training
 
     import_training()
+    import torch
+
     for name in [name for name, value in _NO_THREAD.items() if os.environ[name] == value]:
         del os.environ[name]
     if not os.fork():
@@ -75,20 +77,14 @@ def main() -> int:
     with suppress(EOFError):
         while True:
             attempt: Attempt = requests.recv()
-            forked = os.fork() if _is_safe() else None
+            # one process without an accelerator and without a second thread
+            is_alone = "RANK" not in os.environ and not torch.accelerator.is_available()
+            forked = os.fork() if is_alone and psutil.Process().num_threads() == 1 else None
             if forked == 0:
                 requests.close()
                 return _run(attempt)
             requests.send(forked)
     return 0
-
-
-def _is_safe() -> bool:
-    """One process without an accelerator and without a second thread."""
-    import torch
-
-    is_alone = "RANK" not in os.environ and not torch.accelerator.is_available()
-    return is_alone and psutil.Process().num_threads() == 1
 
 
 def _run(attempt: Attempt) -> int:

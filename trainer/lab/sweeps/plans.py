@@ -66,7 +66,8 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
     """
     processes = processes_of(sweep)
     base = Experiment.of_file(sweep.config)
-    base.processes = base.config.num_processes or 1  # as its file means it, not as it is launched here
+    # as its file means it, not as it is launched here
+    base.processes = base.config.num_processes or 1
     base_steps = base.steps_per_rollout
     plans, problems = [], []
     for cell in cells:

@@ -91,7 +91,10 @@ def _stored(source: Source, base_dir: Path) -> Table:
         if found is not None and found.is_dir():
             dataset = _split_of(load_from_disk(str(found)), source)
         elif found is not None:
-            dataset = load_dataset(_format(found), data_files=str(found), split=source.split or "train")
+            if found.suffix not in _FORMATS:
+                raise Refusal(f"{found} is not a file of a known kind ({', '.join(_FORMATS)}).")
+            split = source.split or "train"
+            dataset = load_dataset(_FORMATS[found.suffix], data_files=str(found), split=split)
         elif source.split is None:
             raise Refusal(f"{path} is taken for a hub id. Write `split: train` or `split: test`.")
         else:
@@ -118,12 +121,6 @@ def _split_of(saved: Any, source: Source) -> Any:
         named = ", ".join(split for split in splits if split) or "none"
         raise Refusal(f"{source.path} has no split {source.split!r}. Its splits: {named}.")
     return saved[source.split] if isinstance(saved, dict) else saved
-
-
-def _format(file: Path) -> str:
-    if file.suffix not in _FORMATS:
-        raise Refusal(f"{file} is not a file of a known kind ({', '.join(_FORMATS)}).")
-    return _FORMATS[file.suffix]
 
 
 def _reason(error: BaseException) -> str:

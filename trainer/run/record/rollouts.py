@@ -130,5 +130,6 @@ class RecordedRollouts:
         if self.first_step is None and self.last_step is None:
             return True
         steps = read_parquet(path, ["step"]).column("step")
-        step = steps[0].as_py() + 1 if len(steps) else 0  # a rank may hold no row of the groups that were kept
+        # a rank may hold no row of the groups that were kept
+        step = steps[0].as_py() + 1 if len(steps) else 0
         return (self.first_step or 1) <= step <= (step if self.last_step is None else self.last_step)

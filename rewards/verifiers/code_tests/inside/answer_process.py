@@ -80,7 +80,8 @@ class _Objects:
         if operation == "call":
             positional, keywords = arguments
             value = subject(*positional, **keywords)
-            changed = positional if value is None else []  # a function that works in place returns nothing
+            # a function that works in place returns nothing
+            changed = positional if value is None else []
             return encode(["value", value, changed], self._referred)
         plain: dict[str, Callable[..., Any]] = {
             "getattr": getattr, "setattr": setattr, "delattr": delattr, "isinstance": isinstance, "bool": bool,

@@ -18,6 +18,7 @@ import builtins
 import operator
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partialmethod
 from typing import Any, Literal
 
 from evenkeel.rewards.verifiers.code_tests.codec import decode, encode
@@ -258,13 +259,6 @@ def _value(remote: Remote) -> Any:
     return remote if plain is value else plain
 
 
-def _forwarded(operation: str) -> Callable[..., Any]:
-    def method(self: Remote, *operands: Any) -> Any:
-        return _ask(self, operation, *operands)
-
-    return method
-
-
 def _guarded(operation: str) -> Callable[..., Any]:
     def method(self: Remote, *operands: Any) -> Any:
         if (value := _value(self)) is not self:
@@ -292,7 +286,7 @@ _OPERATORS = {f"__{name}__" for name in (*_BINARY.split(), *_REFLECTED, *_OTHERS
 for _name in _OPERATORS:
     setattr(Remote, _name, _guarded(_name))
 for _name in ("__str__", "__repr__", "__enter__", "__exit__"):
-    setattr(Remote, _name, _forwarded(_name))
+    setattr(Remote, _name, partialmethod(_ask, _name))
 _OPERATORS |= {"__eq__", "__ne__", "__contains__", "__complex__"}
 
 

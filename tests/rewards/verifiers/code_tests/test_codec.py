@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections import deque, namedtuple
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -79,13 +80,6 @@ class Items(list[int]):
     pass
 
 
-def nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -96,7 +90,7 @@ def nested(depth: int) -> list[Any]:
         type,
         (item for item in [1]),
         Equal,
-        nested(DEEPEST + 1),
+        reduce(lambda inside, _: [inside], range(DEEPEST + 1), []),
         1 << 1_000_001,
         Fraction(1, 10**500),
     ],

@@ -17,14 +17,10 @@ def equal_rewards(completions: list[Any], **_: Any) -> list[float]:
     return [0.5] * len(completions)
 
 
-def no_rewards(completions: list[Any], **_: Any) -> list[float]:
-    return [0.0] * len(completions)
-
-
 PLANTED: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "learning rate 0": ({"learning_rate": 0.0, "max_steps": 4}, {"learning-rate-zero": 3}),
     "two tokens an answer": (
-        {"max_completion_length": 2, "reward": no_rewards, "max_steps": 6},
+        {"max_completion_length": 2, "reward": lambda completions, **_: [0.0] * len(completions), "max_steps": 6},
         {"truncated": 5, "nothing-trained": 5},
     ),
     "all rewards equal": ({"reward": equal_rewards, "max_steps": 6}, {"nothing-trained": 5, "dead-groups": 5}),

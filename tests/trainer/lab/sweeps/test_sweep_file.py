@@ -128,11 +128,11 @@ def test_overrides_read_back_as_they_were_written(value: Any):
 def test_every_variant_of_a_sweep_that_ships_is_a_run_and_compared_fairly(path: Path, tmp_path: Path):
     """Of branches, whose parents are runs that do not ship, as if they began where the parents do."""
     settings = YAML(typ="safe").load(path)
-    if settings.pop("from", None):
+    if parents := settings.pop("from", None):
         with pytest.raises(Refusal) as caught:
             load_sweep(path)
         assert [found.key for found in caught.value.problems] == ["from"]
-        begun = load_sweep(path.with_stem(path.stem.replace("branches", "parents")))[0]
+        begun = load_sweep(path.with_stem(Path(parents[0]).parts[2]))[0]
         path = tmp_path / path.name
         path.write_text(write({**settings, "config": begun.config, "seeds": begun.seeds}))
     sweep, tree = load_sweep(path)
