@@ -43,10 +43,17 @@ effect is absent or too small to matter.
 SMALLER = {"not decided": ", what matters excluded", "supported": ", by less than what matters"}
 """What is said of an answer whose interval ends below the smallest difference that matters."""
 MEASURED = {
-    "update_figures runs/figures": "Figures 1e, 1f and 3 of arXiv 2505.12929",
-    "trend runs/sweeps/docket_groups --baseline gspo": "Whether a gain grows with the group, arXiv 2604.13088 v1",
+    "update_figures runs/figures": (
+        "Figures 1e, 1f and 3 of arXiv 2505.12929",
+        "One plain SGD step. Expected before the runs: of sure right tokens more rise by Lopti than by AR, and by AR\n"
+        "than by GRPO; the rarest quarter alone moves frozen tokens further than the surest. Intervals are 95 %.",
+    ),
+    "trend runs/sweeps/docket_groups --baseline gspo": (
+        "Whether a gain grows with the group, arXiv 2604.13088 v1",
+        "The paper's gain over GSPO grows from 3.1 points with groups of 2 to 5.7 with 16: .009 for each doubling.",
+    ),
 }
-"""Command of scripts/research → what its tables are about; they stand beside the claims."""
+"""Command of scripts/research → what its tables are about, and what was expected; they stand beside the claims."""
 COLUMNS = ("claim", "source", "answer", "difference", "seeds it takes", "cost")
 
 
@@ -78,9 +85,13 @@ def page(folder: Path) -> str:
     for paper, rows in sorted(by_paper.items()):
         lines += [f"## {paper}\n", f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
         lines += [f"| {' | '.join(row)} |" for row in rows] + [""]
-    for command, title in MEASURED.items():
+    for command, (title, stated) in MEASURED.items():
         if (file := folder / f"{command.split()[0]}.md").exists():
-            lines += [f"## {title}\n", f"`python -m scripts.research.{command}`\n", file.read_text(encoding="utf-8")]
+            lines += [
+                f"## {title}\n",
+                f"`python -m scripts.research.{command}`: {stated}\n",
+                file.read_text(encoding="utf-8"),
+            ]
     return "\n".join(lines)
 
 
