@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 NOTABLE_CHANGE = 0.05
 """Relative change of a step's size from which rounding and truncation are warned of. It acts like such a change of the
 learning rate; published runs give theirs to one digit, so that 5 % is below what any of them specifies."""
-CPU_TILE_WORDS = 4096
-"""Words of a vocabulary that the fused head projects at once on a CPU: TRL's 32,768 take 1.5 times as long."""
 
 
 @with_config(use_attribute_docstrings=True)

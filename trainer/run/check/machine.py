@@ -61,7 +61,6 @@ def memory_estimates(
         vllm_bytes=round(argument("vllm_gpu_memory_utilization") * (device_bytes or 0)) if colocated else 0,
         on_gpu=not argument("use_cpu"),
         microbatches=plan.gradient_accumulation_steps,
-        planned=context.config.speed.microbatches == "planned",
     )
     ways = ("ddp",) if processes == 1 else get_args(Sharding)
     return {way: memory_per_device(size, training, way, processes) for way in ways}

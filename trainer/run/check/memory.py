@@ -8,7 +8,8 @@ Notation: T trained parameters, layers of width h, n processes. Bytes throughout
 - activations: `activations_of_a_token`; with gradient checkpointing, inputs of layers and one layer (arXiv 1604.06174).
 - logits: TRL 1.16 projects in tiles of 4,096 tokens × 32,768 words and never holds all of them; its backward pass holds
   the gradient of the output layer and of the hidden states in float32. Without Triton it also holds seven tiles in
-  float32 and a mask (`_backward_tile` there); planned micro-batches then have tiles of 4,096 words.
+  float32 and a mask (`_backward_tile` there). Planned micro-batches have smaller tiles on a CPU, but the steps that
+  compare their gradient with TRL's, the first among them, do not.
 - generation without vLLM: the keys and values of all sequences that one process draws together.
 - FSDP2: accelerate reduces gradients once an optimizer step; until then each device accumulates all of them.
 - on a CPU: the libraries; and freed activations, as many again, which glibc keeps (configs/accelerate/README.md).
@@ -19,8 +20,6 @@ Not counted: fragmentation on a GPU, communication buffers, other programs there
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
-
-from evenkeel.trainer.step.options import CPU_TILE_WORDS
 
 GIB = 1024**3
 CONTEXT = GIB
@@ -66,7 +65,7 @@ class Training:
         checkpointing: gradient checkpointing.
         vllm_bytes: reserved by vLLM on this device; 0 without it, or where it sleeps while the policy trains.
         on_gpu: a CUDA context is held, and Triton folds tiles of logits in place.
-        microbatches: of one process in an optimizer step; ``planned`` where they are not TRL's.
+        microbatches: of one process in an optimizer step.
     """
 
     rows: int
@@ -80,7 +79,6 @@ class Training:
     vllm_bytes: int = 0
     on_gpu: bool = True
     microbatches: int = 1
-    planned: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,8 +147,7 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
     kept = model.layers * residual + layer if training.checkpointing else model.layers * layer
     yield Term("activations", tokens * kept, "training")
     beside = 0 if training.on_gpu else 7 * 4 + 1
-    words = CPU_TILE_WORDS if training.planned and not training.on_gpu else TILE_WORDS
-    tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, words) * (computed + beside)
+    tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS) * (computed + beside)
     head = model.vocabulary * model.hidden * 4 if model.trained == model.parameters else 0
     yield Term("logits", tile + head + tokens * model.hidden * 4, "training")
     if training.rows_generated:
