@@ -154,7 +154,11 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     of_rows = isinstance(verifier.verifier, TRLFunction)
     read = [each.get("reference") if of_rows else each for each in references]
     rows = range(0, len(references), max(1, -(-len(references) // MOST_ROWS)))
-    chosen = [(text, row) for row in rows for text in _texts(read[row])]
+    chosen = []
+    for row in rows:
+        gold = f"{read[row]!s:.2000}"
+        holds = f"<think>Let me see.</think> \\boxed{{{gold}}} <answer>{gold}</answer> {gold}"
+        chosen += [(text, row) for text in ("", FOREIGN, LONG, holds)]
     try:
         verdicts = verifier.judge_all([text for text, _ in chosen], [references[row] for _, row in chosen])
     except Refusal as refusal:  # a column is missing
@@ -170,11 +174,6 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     if chosen and verifier.reads_reference and all(each.score is not None and each.score >= full for each in verdicts):
         return f"verifier {name} pays everything. Declare @traits(reads_reference=False) if it scores the form alone."
     return ""
-
-
-def _texts(reference: Any) -> list[str]:
-    holds = f"<think>Let me see.</think> \\boxed{{{reference!s:.2000}}} <answer>{reference!s:.2000}</answer>"
-    return ["", FOREIGN, LONG, f"{holds} {reference!s:.2000}"]
 
 
 def _trial_problem(verdict: Verdict, others_are_scored: bool) -> str:

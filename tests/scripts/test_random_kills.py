@@ -109,14 +109,6 @@ def trained_to_the_end(file: Path, processes: int) -> float:
         return time.monotonic() - launch.started
 
 
-def assert_same_end(one: Path, two: Path) -> None:
-    """The last checkpoints are equal bit for bit, the state of the strategy too, and so are all metrics."""
-    last = f"checkpoint-{STEPS}"
-    assert (one / last / "evenkeel.pt").exists()
-    assert_same_state(one / last, two / last, "adapter_model.safetensors")
-    assert untimed(one) == untimed(two)
-
-
 def reached(folder: Path) -> int:
     """The last step that the newest run called ``cut`` has logged."""
     files = sorted(folder.glob("cut*/metrics.jsonl"), key=lambda file: file.stat().st_mtime)
@@ -161,7 +153,10 @@ def test_a_run_that_is_killed_at_random_ends_as_the_one_that_is_not(tiny_model: 
     trained_to_the_end(cut, processes)
     ended = [path for path in tmp_path.glob("cut*") if (path / "summary.json").exists()]
     assert len(ended) == 1  # begun anew where the kill came before the first checkpoint, in a directory of its own
-    assert_same_end(tmp_path / "whole", ended[0])
+    whole, last = tmp_path / "whole", f"checkpoint-{STEPS}"
+    assert (whole / last / "evenkeel.pt").exists()  # the state of the strategy
+    assert_same_state(whole / last, ended[0] / last, "adapter_model.safetensors")
+    assert untimed(whole) == untimed(ended[0])
 
 
 def ended(launch: Launch, status: int) -> str:

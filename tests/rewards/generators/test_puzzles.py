@@ -1,6 +1,5 @@
 """Questions of arithmetic by Python's own parser, small programs by running them, countdown: no two are the same."""
 
-import ast
 import re
 from typing import Any
 
@@ -16,16 +15,10 @@ from evenkeel.rewards.verifiers.countdown import solution
 ARITHMETIC: dict[str, Any] = {"num_numbers": 4, "max_number": 9, "max_result": 50, "operations": "+-*"}
 
 
-def by_python(expression: str) -> int:
-    """The value by Python's precedence and arithmetic, for an expression that is nothing but these."""
-    assert re.fullmatch(r"[\d +*-]+", expression)
-    value: int = eval(compile(ast.parse(expression, mode="eval"), "", "eval"), {})
-    return value
-
-
 def test_values_are_pythons_and_no_step_leaves_the_bounds() -> None:
     for problem in generate_arithmetic(400, **ARITHMETIC, seed=0):
-        assert problem.reference == str(by_python(problem.expression))
+        assert re.fullmatch(r"[\d +*-]+", problem.expression)
+        assert problem.reference == str(eval(problem.expression, {}))
         assert problem.question == f"What is {problem.expression}?"
         assert len(problem.steps) == 3
         assert all(0 <= step.value <= 50 for step in problem.steps)

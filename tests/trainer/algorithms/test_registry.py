@@ -38,11 +38,6 @@ NEEDED = {"curriculum": {"column": "people", "levels": [3, 4], "up_at": 0.9}}
 """Options without a default."""
 
 
-def of_rewards(strategy: Strategy, *rewards: float, **signals) -> list[float]:
-    """Advantages of one group with these rewards."""
-    return strategy({"rewards": torch.tensor(rewards), "group_size": len(rewards), **signals}).tolist()
-
-
 def refused(kind, spec, code: str, *values: str) -> None:
     """``values`` are names and numbers that the message holds."""
     with pytest.raises(PartError) as error:
@@ -73,7 +68,8 @@ def test_options_are_bound_and_only_the_inputs_that_a_part_names_are_filled_in(p
     )
     part = build(ADVANTAGE, {"name": "part_with_inputs:lengths_only", "power": 2.0})
     assert part.signals == {"rewards", "group_size", "lengths"}
-    assert of_rewards(part, 0.0, 1.0, lengths=torch.tensor([1, 3]), mask="not asked for") == [-0.5, 4.5]
+    given = {"rewards": torch.tensor([0.0, 1.0]), "group_size": 2, "lengths": torch.tensor([1, 3])}
+    assert part({**given, "mask": "not asked for"}).tolist() == [-0.5, 4.5]
 
 
 def test_what_is_no_function_is_refused():

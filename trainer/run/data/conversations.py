@@ -73,13 +73,11 @@ def _as_message(message: Any) -> Any:
     if "role" not in message and isinstance(speaker, str) and speaker in _SHAREGPT and isinstance(text, str):
         return {"role": _SHAREGPT[speaker], "content": text}
     parts = message.get("content")
-    if isinstance(parts, list) and parts and all(_is_text(part) for part in parts):
+    parts = parts if isinstance(parts, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+    if parts and len(texts) == len(parts) and all(isinstance(text, str) for text in texts):
         return {**message, "content": "".join(part["text"] for part in parts)}
     return message
-
-
-def _is_text(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
 def _spells_messages(text: str) -> bool:

@@ -33,16 +33,10 @@ def expected(rewards, group_size, advantage_of_reward):
     return torch.tensor(result)
 
 
-def minus_the_others(reward, scored):
-    others = list(scored)
-    others.remove(reward)
-    return reward - statistics.mean(others)
-
-
 FORMULAS = {
     grpo: lambda reward, scored: float(reward - statistics.mean(scored)) / (statistics.stdev(scored) + 1e-4),
     dr_grpo: lambda reward, scored: reward - statistics.mean(scored),
-    rloo: minus_the_others,
+    rloo: lambda reward, scored: reward - (sum(scored) - reward) / (len(scored) - 1),
 }
 
 
