@@ -58,9 +58,7 @@ def translated(command: str, words: Sequence[str], parser: Callable[[], argparse
         flag, equals, value = word.partition("=")
         name, given = flag.lstrip("-").replace("-", "_"), [value] if equals else None
         option = _OPTIONS.get(name, flag)
-        is_of_train = bool(runs) and name in fields_of(("trl",))
-        is_of_launcher = bool(_FLAG.match(word)) and name in _of_launcher() and not is_of_train
-        if command == "launch" and is_of_launcher:
+        if command == "launch" and _is_launchers(word, name, bool(runs)):
             launcher += [word, *(_taken(left, flag) if not equals and _of_launcher()[name] else [])]
             if not runs and name in ("m", "module", "no_python"):
                 return [*words]
@@ -139,6 +137,11 @@ def _verifier(name: str) -> str:
     if "." in name:
         return ":".join(name.rsplit(".", 1))
     return f"trl.rewards:{name}" if "_reward" in name else name
+
+
+def _is_launchers(word: str, name: str, has_run: bool) -> bool:
+    is_known = bool(_FLAG.match(word)) and name in _of_launcher()
+    return is_known and not (has_run and name in fields_of(("trl",)))
 
 
 # An option that there is not is refused before torch is imported: names are read in the sources of what declares them.
