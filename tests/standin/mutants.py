@@ -88,7 +88,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "gradients that are compared": Mutant("step.microbatches:_gradient", ", device=parameters[0].device)", "planned"),
     "verdicts": Mutant("step.advantages:Advantages._gathered_verdicts", ".to(self.ranks.device)", "ibpo"),
-    "scores of repairs": Mutant("step.other_prompts:Revisions._columns", "repair_scores(repaired).to(device)", "ibpo"),
+    "scores of repairs": Mutant("step.other_prompts:Revisions._columns", "scores.to(device)", "ibpo"),
     "edited tokens": Mutant("step.other_prompts:Revisions._columns", "edited.to(device)", "ibpo"),
     "tokens of the prefix tree": Mutant(
         "algorithms.advantages.exchangeable:_prefix_tree_baseline",
