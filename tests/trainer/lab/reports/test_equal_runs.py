@@ -9,7 +9,7 @@ from scripts.research.equal_runs import found, interval
 from tests.paths import ROOT
 
 POOL = json.loads((ROOT / "tests/trainer/lab/reports/equal_runs.json").read_text())
-EFFECTS = dict(zip(POOL, (0.1, 0.08, 0.03, 1.0, 0.4, 0.04, 0.8, 0.15), strict=True))
+EFFECTS = dict(zip(POOL, (0.1, 0.08, 0.03, 0.5, 1.0, 0.1, 0.4, 0.04, 0.8, 0.15), strict=True))
 """In the unit of the outcome."""
 
 
