@@ -18,13 +18,14 @@ import json
 import math
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evenkeel.trainer.run.check.memory import ModelSize, Sharding, Training, memory_per_device
 from evenkeel.trainer.run.config import RunConfig, batch_plan, load_config
 from scripts.benchmarks.collectives import totals
+from scripts.reference import table
 
 ROOT = Path(__file__).parents[1]
 PAGE, COUNTS = ROOT / "docs" / "scale.md", ROOT / "scripts" / "collectives.json"
@@ -345,12 +346,6 @@ def counts_of(counted: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, fl
     steps, microbatches = counted[0]["steps"], counted[0]["microbatches"]
     names = ("collectives", "host waits")
     return {name: terms([totals(each)[name] for each in counted[:3]], steps, microbatches) for name in names}
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(str, each))} |" for each in lines)
 
 
 def recipe_lines(found: Terms) -> Iterator[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.evaluation.shares import Estimate
@@ -93,9 +94,9 @@ def by_policy(found: dict[str, list[dict[str, Any]]]) -> str:
         shown = [name, str(len(measured)), f"{rose.value:.3f}"]
         for strategy, baseline in PAIRS:
             shown.append(interval(across(measured, "rose_share", strategy, baseline)[SURE]))
-        rare, sure = (frozen_move(measured, quarter) for quarter in ("rare", "sure"))
-        shown += [f"{sum(each) / len(each):.3f}" for each in (rare, sure)]
-        shown.append(interval(mean_estimate([a - b for a, b in zip(rare, sure, strict=True)])))
+        rare, sure = (values(measured, f"frozen_move_by_{quarter}", "grpo")[:, 0] for quarter in ("rare", "sure"))
+        shown += [f"{each.mean():.3f}" for each in (rare, sure)]
+        shown.append(interval(mean_estimate(rare - sure)))
         rows.append(tuple(shown))
     return table(HEAD, rows)
 
@@ -113,27 +114,20 @@ def across(
     Raises:
         StatisticsError: one of them has no such outcome of the strategy or of the baseline.
     """
-    measured = []
-    for place, each in enumerate(found):
-        its = [row for row in each["rows"] if row["outcome"] == outcome]
-        values = {row["strategy"]: np.array(row["values"], float) for row in its}
-        for name in (strategy, baseline or strategy):
-            if name not in values:
-                raise StatisticsError(f"found[{place}] has no {outcome} of {name}. Measure it there, or leave it out.")
-        measured.append(values[strategy] - (values[baseline] if baseline else 0))
-    by_set = zip(SETS, np.array(measured).T, strict=True)
+    measured = values(found, outcome, strategy) - (values(found, outcome, baseline) if baseline else 0)
+    by_set = zip(SETS, measured.T, strict=True)
     return {tokens: mean_estimate(each) for tokens, each in by_set if np.isfinite(each).all()}
 
 
-def frozen_move(measured: list[dict[str, Any]], quarter: str) -> list[float]:
-    """How far an update by one quarter moves all other tokens, relative to a full one, in each measurement."""
-    outcome = f"frozen_move_by_{quarter}"
-    return [
-        row["values"][0]
-        for each in measured
-        for row in each["rows"]
-        if (row["outcome"], row["strategy"]) == (outcome, "grpo")
-    ]
+def values(found: Sequence[Mapping[str, Any]], outcome: str, strategy: str) -> NDArray[np.float64]:
+    """(measurements, sets) of an outcome of a strategy; errors as `across`."""
+    measured = []
+    for place, each in enumerate(found):
+        its = [row["values"] for row in each["rows"] if (row["outcome"], row["strategy"]) == (outcome, strategy)]
+        if not its:
+            raise StatisticsError(f"found[{place}] has no {outcome} of {strategy}. Measure it there, or leave it out.")
+        measured += its
+    return np.array(measured, float)
 
 
 def interval(estimate: Estimate) -> str:
