@@ -22,7 +22,7 @@ FOLDERS = ("configs", "docs", "examples", "rewards", "scripts", "tests", "traine
 PAGES = sorted([*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))])
 ASSETS = sorted(
     path
-    for kind in ("*.svg", "*.png", "*.certificate.json", "*.ipynb")
+    for kind in ("*.svg", "*.png", "*.csv", "*.certificate.json", "*.ipynb", "*_rollouts.html")
     for folder in ("configs", "examples")
     for path in (ROOT / folder).rglob(kind)
 )
