@@ -14,9 +14,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 ensure_environment dev
 
 export HF_HUB_OFFLINE=1 WANDB_MODE=offline
-export OMP_NUM_THREADS=1 # one thread per test process: the processes share the cores
+export OMP_NUM_THREADS=1 # one thread per test process: the processes share the cores; nproc would say 1 too
 unset PYTHONDONTWRITEBYTECODE # set in many images: every process would compile 800 files and rewrite assertions anew
-cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+cores=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 processes=${PYTEST_XDIST_AUTO_NUM_WORKERS:-$((cores + 1))} # one more than cores: tests of time limits wait
 # a later -m or -n replaces these
 # a file's tests in one process: what they share is trained, started and imported once

@@ -41,10 +41,12 @@ class Revisions:
         """The columns of all ranks' rows; ``correct``: verdicts (N,), ``None`` = there are none.
 
         Raises:
-            ValueError: the reward functions log no verdicts, or a prompt is not text.
+            ValueError: the reward functions log no verdicts, or columns of these names; or a prompt is not text.
         """
         if correct is None:
             raise ValueError(_NO_VERDICTS % "revision")
+        if taken := {"repair", "edited"} & rollout.columns.keys():
+            raise ValueError(f"A reward function logs {min(taken)}, as revisions do: rename it.")
         rows, answers = rollout.rows, self.decode(rollout.batch["completion_ids"])
         jobs, most = self._jobs(correct, len(rows), seed)
         filled = [*jobs, *[(0, 0, self.ranks.index * len(rows))] * (most - len(jobs))]  # the same number on each rank
@@ -105,10 +107,8 @@ class Revisions:
         device, scores = completion_ids.device, repair_scores(repaired)
         credited = [row[:length] for row, length in zip(edited.tolist(), lengths, strict=True)]
         rollout.columns |= {"repair": scores.tolist(), "edited": credited}
-        return {
-            "repair": self.ranks.gathered(scores.to(device)),
-            "edited": self.ranks.gathered_tokens(edited.to(device), 1).bool(),
-        }
+        repair, edits = self.ranks.gathered(scores.to(device)), self.ranks.gathered_tokens(edited.to(device), 1)
+        return {"repair": repair, "edited": edits.bool()}
 
     def _log(self, counts: dict[str, int], metrics: dict[str, list[float]]) -> None:
         """Log, over all ranks, the share of rows revised, the share of those that a revision repaired, and tokens."""

@@ -14,19 +14,8 @@ from tests.paths import ROOT
 
 LABELLED = json.loads((ROOT / "rewards/bench/audit/labelled_math.json").read_text(encoding="utf-8"))
 BOXED = [(f"Hence $\\boxed{{{pair['answer']}}}$.", pair["gold"]) for pair in LABELLED]
-GOLDS = [
-    "",
-    " ",
-    "no number",
-    "\\text{east}",
-    "$\\frac{1}{2}$",
-    "so $\\boxed{\\frac12}$",
-    "0.5",
-    "50\\%",
-    "x",
-    "$$",
-    "1,5",
-]
+UNREADABLE = ["", " ", "no number"]
+GOLDS = [*UNREADABLE, r"\text{east}", r"$\frac{1}{2}$", r"so $\boxed{\frac12}$", "0.5", r"50\%", "x", "$$", "1,5"]
 COMPLETIONS = [
     "",
     "The final answer is $\\frac{1}{2}$. I hope it is correct.",

@@ -9,22 +9,8 @@ from evenkeel.rewards.verifiers.multiple_choice import MultipleChoice
 CAPITALS = {"answer": "C", "choices": ["Rome", "A dog", "Paris", "I am sure"]}
 
 TAKES_C = ["C", "(C)", "C.", "(C) Paris", "C: paris.", "Paris", "**C**", "$\\text{C}$", "\\textbf{(C)}"]
-TAKES_NONE_OR_ANOTHER = [
-    "B",
-    "A or C",
-    "C or D",
-    "C, D",
-    "(C) or (D)",
-    "C. Rome",
-    "Rome",
-    "A dog",
-    "not C",
-    "C?",
-    "",
-    "Rome or Paris",
-    "I am sure",
-    "2",
-]
+TAKES_ANOTHER = ["B", "Rome", "A dog", "I am sure"]
+TAKES_NONE = ["A or C", "C or D", "C, D", "(C) or (D)", "C. Rome", "not C", "C?", "", "Rome or Paris", "2"]
 
 
 @pytest.mark.parametrize("answer", TAKES_C)
@@ -39,7 +25,7 @@ def test_the_right_choice_in_its_spellings(answer):
         assert (verdict.score, verdict.answer) == (1.0, "C"), completion
 
 
-@pytest.mark.parametrize("answer", TAKES_NONE_OR_ANOTHER)
+@pytest.mark.parametrize("answer", [*TAKES_ANOTHER, *TAKES_NONE])
 def test_another_choice_or_none(answer):
     for completion in (f"<answer>{answer}</answer>", f"The answer is: {answer}", answer):
         assert MultipleChoice()(completion, CAPITALS).score == 0.0, completion

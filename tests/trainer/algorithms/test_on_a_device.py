@@ -16,18 +16,8 @@ from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_W
 from evenkeel.trainer.algorithms.registry import built_in, find_strategy
 from evenkeel.trainer.algorithms.trial import tiny_example
 
-WAITING = {
-    "bnpo_beta",
-    "exchangeable_prefix_tree",
-    "exchangeable_token_class",
-    "gdpo",
-    "gpg",
-    "ktae",
-    "maxrl",
-    "reinforce_pp",
-    "reinforce_pp_original",
-    "reinforce_pp_token",
-}
+WAITING = {"bnpo_beta", "exchangeable_prefix_tree", "exchangeable_token_class", "gdpo", "gpg", "ktae", "maxrl"}
+WAITING |= {"reinforce_pp", "reinforce_pp_original", "reinforce_pp_token"}
 """Estimators that wait for the device, once a rollout batch; what they do after they have waited is not seen here."""
 
 

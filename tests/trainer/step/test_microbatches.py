@@ -118,7 +118,7 @@ def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: P
     settings: dict[str, Any] = {
         "per_device_train_batch_size": 4,
         "gradient_accumulation_steps": 4,
-        "max_steps": 6,
+        "max_steps": 3,
         "optim": "sgd",
         "learning_rate": 1.0,
         "max_completion_length": 24,

@@ -138,6 +138,15 @@ def test_without_lambda_a_run_is_grpos_bit_for_bit(tiny_model, tmp_path: Path):
     assert moved(plain, tiny_model) > 1e-3
 
 
+def test_a_column_of_a_reward_function_with_a_revisions_name_is_refused(tiny_model, tmp_path: Path):
+    def logs_repair(completions: list[Any], log_extra: Any, **keywords: Any) -> list[float | None]:
+        log_extra("repair", [0.5] * len(completions))
+        return early_digit(completions, log_extra, **keywords)
+
+    with pytest.raises(ValueError, match="repair"):
+        train(RLVRTrainer, tiny_model, tmp_path, reward=logs_repair, strategies=STRATEGIES)
+
+
 @pytest.mark.slow
 def test_a_resumed_run_draws_the_references_and_revisions_of_an_unbroken_one(tiny_model, tmp_path: Path):
     saving = {"save_strategy": "steps", "save_steps": 2, "max_steps": 4}

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from evenkeel.errors import Refusal
@@ -130,11 +131,12 @@ def _columns(rows: Sequence[Row], mask: Tensor) -> dict[str, Tensor]:
     logged = [json.loads(row["others"] or "{}") for row in rows]
     names = [name for name in logged[0] if all(isinstance(each.get(name), int | float) for each in logged)]
     of_turns = [name for name in TURN_COLUMNS if all(name in each for each in logged)]
-    edited = {}
-    if all({"repair", "edited"} <= each.keys() for each in logged):
-        edited["edited"] = padded([*(each["edited"] for each in logged), [0.0] * mask.shape[1]])[:-1]
-    return {
-        **edited,
+    columns = {
         **{name: torch.tensor([float(each[name]) for each in logged]) for name in names},
         **{name: turn_column(name, [each[name] for each in logged], mask) for name in of_turns},
     }
+    if all({"repair", "edited"} <= each.keys() for each in logged):
+        edited = padded([each["edited"] for each in logged])
+        shorter = mask.shape[1] - edited.shape[1]
+        columns["edited"] = F.pad(edited, (0, shorter))
+    return columns

@@ -115,7 +115,7 @@ def grpo_default(name: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class CheckedBy:
-    """Validator: a mapping unchanged, or pydantic's error for all that ``model()`` refuses."""
+    """Validator: a mapping as ``model()`` reads it, or pydantic's error for all that it refuses."""
 
     model: Callable[[], type[BaseModel]]
 
@@ -128,8 +128,10 @@ class CheckedBy:
         return handler(self.model().__pydantic_core_schema__)
 
     def _checked(self, given: dict[str, Any]) -> dict[str, Any]:
-        if given:
-            self.model().model_validate(given)
+        if given:  # transformers wants 4.0, not 4
+            read = self.model().model_validate(given)
+            names = {name for name in given if not name.endswith("_steps")}
+            given = given | read.model_dump(include=names)
         return given
 
 

@@ -95,13 +95,13 @@ def evaluation_arguments(config: RunConfig, output_dir: str) -> "GRPOConfig":
 
 def _shared(config: RunConfig) -> dict[str, Any]:
     model = config.model
-    loading = {"revision": model.revision, "dtype": model.dtype, "attn_implementation": model.attn_implementation}
+    loading = model.model_dump(include={"revision", "dtype", "attn_implementation"}, exclude_none=True)
     return {
         "seed": config.run_seed,
         "num_generations_eval": 1,
         "reward_weights": [reward.weight for reward in config.rewards],
         "trust_remote_code": model.trust_remote_code,
-        "model_init_kwargs": {key: value for key, value in loading.items() if value is not None} or None,
+        "model_init_kwargs": loading or None,
         "remove_unused_columns": False,
     }
 

@@ -32,13 +32,13 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_workshop(tmp_path_factory.mktemp("workshop"))
 
 
-def run_of(workshop: Path, *overrides: str, processes: int | None = None):
-    return checked(str(workshop / "run.yaml"), overrides, processes=processes)
+def run_of(workshop: Path, *overrides: str, processes: int | None = None, runs_code: bool = True):
+    return checked(str(workshop / "run.yaml"), overrides, processes=processes, runs_code=runs_code)
 
 
 def test_the_plan_is_the_arithmetic_of_the_file(workshop: Path):
     # 4 steps of 16 completions: 4 batches of 4 prompts × 4; 64 completions × 8 tokens = 512; 16 of 8 rows = 2 epochs
-    plan = run_of(workshop).plan
+    plan = run_of(workshop, runs_code=False).plan  # nothing is rehearsed
     assert plan is not None
     assert (plan.optimizer_steps, plan.rollouts, plan.completions_per_rollout, plan.epochs) == (4, 4, 16, 2.0)
     assert (plan.completions, plan.tokens_generated, plan.passes) == (64, 512, 1)
@@ -48,7 +48,7 @@ def test_the_plan_is_the_arithmetic_of_the_file(workshop: Path):
 
 def test_lopti_trains_every_token_twice_in_as_many_steps(workshop: Path):
     # two passes a batch: 4 steps are 2 batches, 32 completions, 256 tokens generated
-    plan = run_of(workshop, "algorithm.update_schedule=lopti").plan
+    plan = run_of(workshop, "algorithm.update_schedule=lopti", runs_code=False).plan
     assert plan is not None
     assert (plan.rollouts, plan.passes, plan.tokens_generated) == (2, 2, 256)
     assert "2 passes" in " ".join(plan_lines(plan))
@@ -74,7 +74,7 @@ def test_the_levels_of_a_curriculum_are_those_of_its_column(workshop: Path):
 
 
 def test_a_batch_is_cut_on_other_numbers_of_processes(workshop: Path):
-    result = run_of(workshop, "trl.per_device_train_batch_size=4", processes=2)
+    result = run_of(workshop, "trl.per_device_train_batch_size=4", processes=2, runs_code=False)
     assert result.plan is not None
     assert (result.plan.processes, result.plan.completions_per_rollout) == (2, 16)
     assert {*(result.memory or {})} == {"ddp", "zero1", "zero2", "zero3", "fsdp2"}

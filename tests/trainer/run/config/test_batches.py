@@ -116,7 +116,7 @@ CPU = {"use_cpu": True, "bf16": False}
 def test_grpo_config_takes_trl_verbatim_and_the_rest_from_its_sections(tmp_path: Path) -> None:
     arguments = grpo_config(
         run(
-            {**CPU, "learning_rate": 3e-7, "lr_scheduler_kwargs": {"num_cycles": 2}, "save_steps": 5},
+            {**CPU, "learning_rate": 3e-7, "temperature": 4, "lr_scheduler_kwargs": {"num_cycles": 2}, "save_steps": 5},
             output_dir=str(tmp_path),
             seed=7,
             model={"name_or_path": "m", "dtype": "float32", "revision": "abc", "trust_remote_code": True},
@@ -127,7 +127,7 @@ def test_grpo_config_takes_trl_verbatim_and_the_rest_from_its_sections(tmp_path:
         ),
         world_size=1,
     )
-    assert (arguments.learning_rate, arguments.save_steps) == (3e-7, 5)
+    assert str((arguments.learning_rate, arguments.temperature, arguments.save_steps)) == "(3e-07, 4.0, 5)"
     assert arguments.lr_scheduler_kwargs == {"num_cycles": 2}
     assert (arguments.generation_batch_size, arguments.steps_per_generation) == (32, 4)
     assert arguments.gradient_accumulation_steps == 2

@@ -48,7 +48,11 @@ def rows(name: str) -> str:
 
 UNREAD = "models/unread_template/chat_template.jinja"
 FORM = "{verifier: {name: soft_overlong, max_tokens: 8, buffer_tokens: 2}}"
-FORM_FIRST = f"rewards=[{FORM}, {{verifier: math_answer}}]"
+FORM_FIRST = (model("value_head"), f"rewards=[{FORM}, {{verifier: math_answer}}]")
+FORM_ALONE = (model("huge"), "model.lora={r: 1, target_modules: [q_proj]}", f"rewards=[{FORM}]")
+ROWS_TWICE = (model("other_eos"), rows("twice.jsonl"), "data.test.path=data/seen.jsonl", "trl.use_cpu=false")
+ANSWERED = (model("cut_weights"), rows("answered.jsonl"))
+"""What several warnings are found in, by one check."""
 
 MODELS = [
     mistake("an id that no hub has", "unreadable-model", "model.name_or_path=no/such-model", says="no/such-model"),
@@ -62,20 +66,20 @@ MODELS = [
     mistake("a config.json that was cut off", "unreadable-model", model("cut_off")),
     mistake("code of its own without trust", "unreadable-model", model("own_code")),
     mistake("no end-of-text token", "unexplained", model("no_eos")),
-    warned("a turn that ends with another token", "turn-ends-without-eos", model("other_eos")),
+    warned("a turn that ends with another token", "turn-ends-without-eos", *ROWS_TWICE),
     mistake("a tokenizer with more words than the model", "tokens-beyond-embeddings", model("more_words")),
     mistake("a padding token beyond the embedding", "tokens-beyond-embeddings", model("padding_beyond")),
     mistake("completions beyond the context", "beyond-context", "trl.max_completion_length=4096", says="4096"),
     mistake("prompts beyond the context", "beyond-context", rows("long.jsonl"), says="128"),
     mistake("vLLM's length", "beyond-context", "trl.use_vllm=true", "trl.vllm_max_model_length=10", says="vllm_max"),
-    warned("too large", "too-little-memory", model("huge"), "model.lora={r: 1, target_modules: [q_proj]}"),
+    warned("too large", "too-little-memory", *FORM_ALONE),
     mistake("checkpoints beyond the disk", "disk-too-small", model("huge")),
     mistake(
         "a layer more than the weights", "other-weights", model("layer_more"), says="model.layers.2.input_layernorm"
     ),
     mistake("wider layers than the weights", "other-weights", model("wider")),
-    warned("a value model", "other-weights", model("value_head"), says="v_head"),
-    warned("weights that were cut off", "unexplained", model("cut_weights")),
+    warned("a value model", "other-weights", *FORM_FIRST, says="v_head"),
+    warned("weights that were cut off", "unexplained", *ANSWERED),
     mistake("quantized weights without an adapter", "quantized-weights", model("quantized"), says="gguf"),
     mistake("weights in a GGUF file alone", "no-weights", model("gguf_alone")),
     mistake("no generation prompt", "no-generation-prompt", model("no_turn")),
@@ -88,25 +92,25 @@ MODELS = [
 ROWS = [
     mistake("a file, misspelt", "refusal", rows("rows.jsnl"), says="rows.jsonl?"),
     mistake("a column, misspelt", "refusal", "data.train.columns={prompt: promt}", says="prompt?"),
-    warned("the same prompt twice", "repeated-prompts", rows("twice.jsonl")),
-    warned("trained on what is tested", "held-out-rows-trained", "data.test.path=data/seen.jsonl", says="4 of the 4"),
+    warned("the same prompt twice", "repeated-prompts", *ROWS_TWICE),
+    warned("trained on what is tested", "held-out-rows-trained", *ROWS_TWICE, says="4 of the 4"),
     mistake("a reference that is null", "unusable-reference", rows("null_reference.jsonl"), says="row 3"),
     mistake("held out, null", "unusable-reference", "data.test.path=data/null_reference.jsonl", says="data.test"),
     mistake("fewer rows than a rollout", "refusal", "data.train.max_rows=3", says="4"),
-    warned("a prompt with its answer", "prompt-ends-with-answer", rows("answered.jsonl")),
+    warned("a prompt with its answer", "prompt-ends-with-answer", *ANSWERED),
 ]
 
 REWARDS = [
     mistake("the only reward weighs nothing", "no-positive-weight", "rewards.0.weight=0.0", says="weight: 1.0"),
-    warned("form alone is rewarded", "no-reward-reads-reference", f"rewards=[{FORM}]"),
-    warned("form decides what is right", "form-scored-first", FORM_FIRST),
-    warned("a form that no prompt asks for", "form-not-asked-for", FORM_FIRST, says="boxed"),
+    warned("form alone is rewarded", "no-reward-reads-reference", *FORM_ALONE),
+    warned("form decides what is right", "form-scored-first", *FORM_FIRST),
+    warned("a form that no prompt asks for", "form-not-asked-for", *FORM_FIRST, says="boxed"),
     mistake("a revision for nothing", "unused-revision", "algorithm.revision={references: 2}", says="advantage: ibpo"),
     mistake("IBPO without its revision", "missing-revision", "algorithm.advantage=ibpo", says="revision: {references"),
 ]
 
 LAUNCH = [
-    warned("a GPU that is not there", "no-gpu", "trl.use_cpu=false"),
+    warned("a GPU that is not there", "no-gpu", *ROWS_TWICE),
     mistake("the same tool twice", "tool-twice", "tools=[calculator, calculator]", says="calculator"),
     mistake("the best of one evaluation", "unknown-metric", "evaluation.keep_best=eval/test/avg@1", says="every_steps"),
 ]
