@@ -434,10 +434,10 @@ def _gradient(
     for batch in cut:
         with torch.enable_grad():
             loss = loss_of(batch)
-        found = torch.autograd.grad(loss, parameters, allow_unused=True)
-        grown = [p.new_zeros(p.numel()) if g is None else g.flatten() for g, p in zip(found, parameters, strict=True)]
-        flat = torch.cat([part.float() for part in grown])
-        total, size = total + flat, size + float(flat.norm())
+        found = torch.autograd.grad(loss, parameters, materialize_grads=True)
+        flat = torch.cat([each.flatten().float() for each in found])
+        total, size = total.add_(flat), size + float(flat.norm())
+        del loss, found, flat  # kept, they would lie where a CPU's heap has room for the next pass
     return size, total
 
 
