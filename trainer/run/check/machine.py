@@ -49,6 +49,8 @@ def memory_estimates(
     plan, argument, vllm = context.plan, context.argument, context.argument("use_vllm")
     weights, processes = _weight_bytes(context), context.experiment.processes
     colocated = vllm and argument("vllm_mode") == "colocate" and not argument("vllm_enable_sleep_mode")
+    options = context.args.accelerator_config.gradient_accumulation_kwargs or {}
+    reduces = options.get("sync_each_batch")
     training = Training(
         rows=plan.per_device_train_batch_size,
         tokens=max(context.longest_prompts.values()) + argument("max_completion_length"),
@@ -60,7 +62,7 @@ def memory_estimates(
         checkpointing=bool(argument("gradient_checkpointing")),
         vllm_bytes=round(argument("vllm_gpu_memory_utilization") * (device_bytes or 0)) if colocated else 0,
         on_gpu=not argument("use_cpu"),
-        microbatches=plan.gradient_accumulation_steps,
+        microbatches=1 if reduces else plan.gradient_accumulation_steps,
     )
     ways = ("ddp",) if processes == 1 else get_args(Sharding)
     return {way: memory_per_device(size, training, way, processes) for way in ways}

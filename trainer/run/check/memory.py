@@ -8,13 +8,12 @@ Notation: T trained parameters, layers of width h, n processes. Bytes throughout
 - activations: `activations_of_a_token`; with gradient checkpointing, inputs of layers and one layer (arXiv 1604.06174).
 - logits: TRL 1.16 projects in tiles of 4,096 tokens × 32,768 words and never holds all of them; its backward pass holds
   the gradient of the output layer and of the hidden states in float32. Without Triton it also holds seven tiles in
-  float32 and a mask (`_backward_tile` there). Planned micro-batches have smaller tiles on a CPU, but the steps that
-  compare their gradient with TRL's, the first among them, do not.
+  float32 and a mask (`_backward_tile` there).
 - generation without vLLM: the keys and values of all sequences that one process draws together.
 - FSDP2: accelerate reduces gradients once an optimizer step; until then each device accumulates all of them.
-- on a CPU: the libraries; and freed activations, as many again, which glibc keeps (configs/accelerate/README.md).
-
-Not counted: fragmentation on a GPU, communication buffers, other programs there. Every optimizer counts as Adam.
+- on a CPU: the libraries; and freed activations, as many again, which glibc's heap keeps between what stays: gradients,
+  an adapter's moments. With all weights trained no step has both these and the tiles (configs/accelerate/README.md).
+- not counted: a GPU's fragmentation, communication buffers, other programs there; dropout. Every optimizer is Adam's.
 """
 
 from collections.abc import Iterator
@@ -65,7 +64,7 @@ class Training:
         checkpointing: gradient checkpointing.
         vllm_bytes: reserved by vLLM on this device; 0 without it, or where it sleeps while the policy trains.
         on_gpu: a CUDA context is held, and Triton folds tiles of logits in place.
-        microbatches: of one process in an optimizer step.
+        microbatches: of one process between two reductions of its gradients.
     """
 
     rows: int
@@ -121,6 +120,7 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
     of_weights = processes if sharding in ("zero3", "fsdp2") else 1
     of_gradients = processes if sharding in ("zero2", "zero3", "fsdp2") else 1
     of_states = 1 if sharding == "ddp" else processes
+    whole, embeddings = model.trained == model.parameters, model.vocabulary * model.hidden
     gradients = round(model.trained * max(stored, 2))  # an adapter on 4-bit weights is kept in 16 bits
     yield Term("weights", round(model.parameters * stored / of_weights), "always")
     if autocast:
@@ -137,7 +137,6 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
     if training.reference:
         yield Term("reference model", round(model.parameters * stored / of_weights), "always")
     if sharding in ("zero3", "fsdp2"):
-        embeddings = model.vocabulary * model.hidden
         layer = (model.parameters - embeddings) // model.layers
         yield Term("gathered weights", (2 * layer + embeddings) * computed, "training")
         if training.rows_generated and sharding == "zero3":
@@ -148,7 +147,7 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
     yield Term("activations", tokens * kept, "training")
     beside = 0 if training.on_gpu else 7 * 4 + 1
     tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS) * (computed + beside)
-    head = model.vocabulary * model.hidden * 4 if model.trained == model.parameters else 0
+    head = 4 * embeddings if whole else 0
     yield Term("logits", tile + head + tokens * model.hidden * 4, "training")
     if training.rows_generated:
         of_a_token = 2 * model.layers * model.key_value_heads * model.head_dim * computed
@@ -159,23 +158,27 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
         yield Term("CUDA context", CONTEXT, "always")
     else:
         yield Term("libraries", LIBRARIES, "always")
-        yield Term("freed activations", tokens * kept, "training")
+        reused = tile if whole else 0
+        yield Term("freed activations", max(0, tokens * kept - reused), "training")
 
 
 def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bool) -> int:
     """Bytes that one layer keeps of one token for its backward pass, attention computed without an s × s matrix.
 
     ``2·h·(4 + r) + (k·h + 2·q + 2·v + 4·i)·c + 4·(heads + 2)``, with c = ``compute_bytes`` and r = 4 under autocast,
-    else c: two RMS norms keep their input in float32 and its normalized form in r bytes; that is kept again for q, k, v
-    and for gate and up (k = 2), under autocast for each of the five; q and the attention's output (q = heads ·
-    head_dim), keys and values (v = key_value_heads · head_dim); gate, up, silu(gate) and their product (i =
-    intermediate); in float32 the attention's log-sum-exp and the norms' roots. Norms of q and k add
-    ``(q + v)·(4 + c) + 4·(heads + key_value_heads)``.
+    else c: two RMS norms keep their input in float32 and, where their weights are trained, its normalized form in r
+    bytes; that is kept again for q, k, v and for gate and up (k = 2), under autocast for each of the five; q and the
+    attention's output (q = heads · head_dim), keys and values (v = key_value_heads · head_dim); gate, up, silu(gate)
+    and their product (i = intermediate); in float32 the attention's log-sum-exp and the norms' roots. Norms of q and k
+    add ``(q + v)·(4 + c) + 4·(heads + key_value_heads)``.
     """
     residual, casts = (4, 5) if autocast else (compute_bytes, 2)
     queries, values = model.heads * model.head_dim, model.key_value_heads * model.head_dim
     kept = casts * model.hidden + 2 * queries + 2 * values + 4 * model.intermediate
-    norms = 2 * model.hidden * (4 + residual) + 4 * (model.heads + 2)
+    whole = model.trained == model.parameters
+    normalized = residual if whole else 0
+    norms = 2 * model.hidden * (4 + normalized) + 4 * (model.heads + 2)
     if model.head_norms:
-        norms += (queries + values) * (4 + compute_bytes) + 4 * (model.heads + model.key_value_heads)
+        normalized = compute_bytes if whole else 0
+        norms += (queries + values) * (4 + normalized) + 4 * (model.heads + model.key_value_heads)
     return norms + kept * compute_bytes

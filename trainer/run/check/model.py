@@ -1,7 +1,6 @@
 """The model's configuration, shape and names of weights, without the weights."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -63,17 +62,13 @@ def skeleton_of(settings: Any) -> Any:
         return kind._from_config(settings)
 
 
-@contextmanager
-def without_zero3() -> Iterator[None]:
-    """Disable ZeRO-3, which partitions a model as it is built and cannot do so without weights."""
+def without_zero3() -> AbstractContextManager[None]:
+    """Inside, no ZeRO-3, which partitions a model as it is built and cannot do so without weights."""
     from transformers.integrations import deepspeed
 
-    reference = deepspeed._hf_deepspeed_config_weak_ref
-    deepspeed.unset_hf_deepspeed_config()
-    try:
-        yield
-    finally:
-        deepspeed._hf_deepspeed_config_weak_ref = reference
+    from evenkeel.trainer.step.setup import temporarily
+
+    return temporarily(deepspeed, {"_hf_deepspeed_config_weak_ref": None})
 
 
 def size_of(skeleton: Any, settings: Any, config: RunConfig) -> ModelSize:
@@ -81,12 +76,14 @@ def size_of(skeleton: Any, settings: Any, config: RunConfig) -> ModelSize:
     from peft import get_peft_model
 
     text, adapter = settings.get_text_config(), lora_config(config)
-    parameters = sum(parameter.numel() for parameter in skeleton.parameters())
-    trained = None if adapter is None else get_peft_model(deepcopy(skeleton), adapter).get_nb_trainable_parameters()[0]
+    parameters = trained = sum(parameter.numel() for parameter in skeleton.parameters())
+    if adapter is not None:
+        adapted = get_peft_model(deepcopy(skeleton), adapter)
+        trained, parameters = adapted.get_nb_trainable_parameters()
     heads = text.num_attention_heads
     return ModelSize(
-        parameters=parameters + (trained or 0),
-        trained=parameters if trained is None else trained,
+        parameters=parameters,
+        trained=trained,
         layers=text.num_hidden_layers,
         hidden=text.hidden_size,
         intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,

@@ -74,10 +74,12 @@ def test_the_levels_of_a_curriculum_are_those_of_its_column(workshop: Path):
 
 
 def test_a_batch_is_cut_on_other_numbers_of_processes(workshop: Path):
-    result = run_of(workshop, "trl.per_device_train_batch_size=4", processes=2, runs_code=False)
+    reduced = "trl.accelerator_config={gradient_accumulation_kwargs: {sync_each_batch: true}}"
+    result = run_of(workshop, "trl.per_device_train_batch_size=4", reduced, processes=2, runs_code=False)
     assert result.plan is not None
     assert (result.plan.processes, result.plan.completions_per_rollout) == (2, 16)
-    assert {*(result.memory or {})} == {"ddp", "zero1", "zero2", "zero3", "fsdp2"}
+    assert {*result.memory} == {"ddp", "zero1", "zero2", "zero3", "fsdp2"}
+    assert "gradients between micro-batches" not in {term.name for term in result.memory["fsdp2"].terms}
 
 
 def test_what_is_wrong_in_four_parts_is_said_at_once(workshop: Path):
@@ -209,8 +211,7 @@ def test_a_pipe_in_place_of_a_file_of_the_model_or_of_rows_is_refused(workshop: 
 
 def test_the_right_run_ends_with_status_zero(workshop: Path, capsys: pytest.CaptureFixture[str]):
     assert main([str(workshop / "run.yaml"), "--device-memory", "80"]) == 0
-    said = capsys.readouterr().out
-    assert "0 errors, 0 warnings" in said
+    assert "0 errors, 0 warnings" in capsys.readouterr().out
 
 
 def test_a_number_of_processes_that_is_none_is_refused(workshop: Path, capsys: pytest.CaptureFixture[str]):

@@ -1,11 +1,11 @@
 """The memory estimate equals what can be computed by hand, and its activations what autograd really keeps."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Qwen2Config, Qwen3Config
 
 from evenkeel.trainer.run.check.memory import (
     CONTEXT,
@@ -76,39 +76,40 @@ MASTER, GATHERED = {"float32 weights (DeepSpeed)": 1000}, {"gathered weights": 2
         ("ddp", 1, {}, {"optimizer_bytes": 1, "vllm_bytes": 24 * GIB}, {"optimizer": 2000, "vLLM": 24 * GIB}),
         # without Triton each of 21 × 50 logits takes 4 + 7 × 4 + 1 bytes; 34,650 + head 2,000 + hidden 840; activations
         # checkpointed: norms 2·10·(4 + 4) + 4·(2 + 2) = 176, kept 170 × 4 = 680; 21 × (2 × 10 × 4 + 856) = 19,656
-        ("ddp", 1, {}, CPU, {"logits": 37_490, "freed activations": 19_656, "libraries": LIBRARIES}),
-        # however large a tensor, activations are freed: 21 × (2 × 2,048 × 4 + 32,784 + 1,604,126 × 4)
-        ("ddp", 1, LARGE, CPU, {"freed activations": 135_779_112}),
+        ("ddp", 1, {}, CPU, {"logits": 37_490, "freed activations": 0, "libraries": LIBRARIES}),
+        # 21 × (2 × 2,048 × 4 + 32,784 + 1,604,126 × 4) = 135,779,112, beyond the tiles' 21 × 32,768 × 33
+        ("ddp", 1, LARGE, CPU, {"freed activations": 113_070_888}),
         # 8,192 tokens: tile 4,096 × 32,768 × 2; head 151,936 × 2,048 × 4; hidden 8,192 × 2,048 × 4
         ("ddp", 1, LARGE, {"rows": 2, "tokens": 4096}, {"logits": 268_435_456 + 1_244_659_712 + 67_108_864}),
     ],
 )
-def test_terms_are_the_arithmetic_of_a_setting(
-    sharding: Sharding, processes: int, model: dict[str, Any], training: dict[str, Any], expected: dict[str, int]
-):
+def test_terms_are_the_arithmetic_of_a_setting(sharding, processes, model, training, expected):
     found = terms(replace(SMALL, **model), replace(PLAIN, **training), sharding, processes)
     assert expected.items() <= found.items()
     assert not {*MASTER, "weights in 16 bits (autocast)"} <= found.keys()
 
 
 @pytest.mark.parametrize(
-    ("config", "dtype", "autocast"),
-    [(Qwen2Config, torch.float32, True), (Qwen3Config, torch.bfloat16, False), (LlamaConfig, torch.float32, False)],
+    ("config", "compute_bytes", "autocast", "rank"),
+    [(Qwen2Config, 2, True, 0), (Qwen3Config, 2, False, 0), (Qwen3Config, 4, False, 3)],
 )
-def test_activations_are_what_autograd_keeps(config: type, dtype: torch.dtype, autocast: bool):
-    """The bytes of three layers less those of one, halved; the weights' casts under autocast are counted apart."""
-    one, three = (kept_bytes(config, layers, dtype, autocast) for layers in (1, 3))
-    size = ModelSize(0, 0, 3, 64, 172, 64, 4, 2, 16, head_norms=config is Qwen3Config)
+def test_activations_are_what_autograd_keeps(config: type, compute_bytes: int, autocast: bool, rank: int):
+    """The bytes that a second layer adds, less autocast's copies of weights and adapters' ``rank`` values."""
+    dtype = torch.bfloat16 if compute_bytes == 2 and not autocast else torch.float32
+    one, two = (kept_bytes(config, layers, dtype, autocast, rank) for layers in (1, 2))
+    size = ModelSize(2, 1 if rank else 2, 3, 64, 172, 64, 4, 2, 16, head_norms=config is Qwen3Config)
     matrices = 2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 172
-    of_a_layer = (three - one) / 2 - (2 * matrices if autocast else 0)
-    compute_bytes = 2 if autocast or dtype == torch.bfloat16 else 4
-    assert of_a_layer / 256 == activations_of_a_token(size, compute_bytes, autocast=autocast)
+    of_a_layer = two - one - (2 * matrices if autocast else 0)
+    expected = activations_of_a_token(size, compute_bytes, autocast=autocast) + 7 * rank * compute_bytes
+    assert of_a_layer / 256 == expected
 
 
-def kept_bytes(config: type, layers: int, dtype: torch.dtype, autocast: bool) -> int:
+def kept_bytes(config: type, layers: int, dtype: torch.dtype, autocast: bool, rank: int) -> int:
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
     settings = config(vocab_size=64, hidden_size=64, intermediate_size=172, num_hidden_layers=layers, **heads)
     model = AutoModelForCausalLM.from_config(settings, attn_implementation="sdpa", dtype=dtype)
+    if rank:
+        model = get_peft_model(model, LoraConfig(r=rank, target_modules="all-linear")).get_base_model()
     weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept: dict[int, torch.Tensor] = {}
 
