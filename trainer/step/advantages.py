@@ -92,10 +92,7 @@ class Advantages:
         )
 
     def write_advantages(self, rollout: Rollout, signals: Signals, logs: dict[str, Any]) -> dict[str, float]:
-        """Replace TRL's advantages in the batch by the estimator's, (B,) or (B, T), also in ``logs``, TRL's table.
-
-        Returns:
-            The metrics of the rollout batch.
+        """Replace TRL's advantages in the batch and table ``logs`` by the estimator's, (B,) or (B, T); give metrics.
 
         Raises:
             PartError: the estimator breaks its contract, or asks for a column that no reward function logged.

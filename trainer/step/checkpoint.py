@@ -60,11 +60,8 @@ class Checkpoint:
         content = {"strategies": states, "counts": dict(self.counts), "logged": gather_object([asdict(log_state)])}
         return {**content, "queues": self.ranks.count if queue else 0}  # on all ranks, or on none
 
-    def write_queue(self, folder: Path, queue: bytes) -> None:
-        """Write this rank's file of ``queue``."""
-        self._queue_file(folder).write_bytes(queue)
-
-    def _queue_file(self, folder: Path) -> Path:
+    def queue_file(self, folder: Path) -> Path:
+        """This rank's file of its queue."""
         return folder / f"rollouts_ahead_{self.ranks.index}.pt"
 
     def read(self, folder: Path) -> None:
@@ -89,7 +86,7 @@ class Checkpoint:
     def _queue(self, folder: Path, processes: int) -> bytes:
         """This rank's queue; ``processes``: how many wrote a queue file each, 0 = the checkpoint has none."""
         if processes in (0, self.ranks.count):
-            return self._queue_file(folder).read_bytes() if processes else b""
+            return self.queue_file(folder).read_bytes() if processes else b""
         raise Refusal(
             f"{folder} holds rollout batches that {processes} processes have written ahead (speed.staleness), and "
             f"there are {self.ranks.count}. Resume on {processes}.",

@@ -4,17 +4,15 @@ TRL's own evaluation counts rows that fill the last batch twice, averages over b
 held-out row is answered, scored and kept.
 """
 
-import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-import torch
 from accelerate.utils import gather_object
 from torch.utils.data import DataLoader
+from transformers import set_seed
 
 from evenkeel.trainer.evaluation.decoding import Decoding, Draw, draws_of_rank
 from evenkeel.trainer.evaluation.judging import Answered, Tally
@@ -91,8 +89,5 @@ class HeldOut:
             yield
             return
         with random_streams_kept(self.ranks.device):
-            seed = self.options.seed + self.ranks.index
-            torch.manual_seed(seed)
-            random.seed(seed)
-            np.random.seed(seed % 2**32)
+            set_seed((self.options.seed + self.ranks.index) % 2**32)
             yield

@@ -1,7 +1,6 @@
 """Guards against non-finite losses and exhausted memory.
 
-A loss or gradient that is not finite is found before the optimizer steps, saved with its batch, and skipped.
-transformers lets the optimizer step: the weights become NaN, and the next checkpoint holds them.
+transformers lets the optimizer step on a loss that is not finite: the weights become NaN, also in the next checkpoint.
 """
 
 import math

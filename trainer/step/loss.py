@@ -39,7 +39,8 @@ class DeferredChecks:
         suspicions, self._suspicions = self._suspicions, []
         if not suspicions:
             return
-        for is_bad, (_, error) in zip(torch.stack([flag for flag, _ in suspicions]).tolist(), suspicions, strict=True):
+        flags = torch.stack([flag for flag, _ in suspicions]).tolist()
+        for is_bad, (_, error) in zip(flags, suspicions, strict=True):
             if is_bad:
                 raise error()
 
@@ -52,9 +53,6 @@ class Loss:
     policy has moved take π_old from that training pass, for later passes too: their ratio is exactly 1. Rows whose
     first training pass comes after an optimizer step keep it as it was scored. An update schedule selects by the scored
     π_old in every pass, so that its passes stay a partition.
-
-    Where π_old is not scored beforehand (see `trainer.step.scoring`), the importance ratio against vLLM is made of the
-    loss's own log-probabilities.
 
     Attributes:
         means: everything measured since the last log line.
@@ -154,10 +152,6 @@ class Loss:
         """Inside, losses are computed for comparison only: their measurements are discarded."""
         kept = None if self._old_logps is None else self._old_logps.clone()
         return temporarily(self, {"means": Means(), "shared_prefixes": SharedPrefixMeter(), "_old_logps": kept})
-
-    def read(self) -> dict[str, float]:
-        """The means since the last log line; a collective."""
-        return self.means.read(self.ranks.accelerator)
 
     def _select_pass(self, batch: Batch, pass_index: int) -> None:
         """Note in ``batch`` which of its tokens the current pass trains."""

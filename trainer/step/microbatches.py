@@ -59,9 +59,8 @@ _NARROWEST = 2  # TRL takes a tensor of one column for one number a row
 class Microbatches:
     """The micro-batch of each forward pass.
 
-    Some steps first compute the gradient with both cuts: the first ``verify_steps`` with a gradient, and those at a
-    quarter, half, three quarters and the end of the run, since a strategy may start late. Where they differ by more
-    than rounding, this and all later steps use TRL's cut, also after a resume, with a warning.
+    Some steps, `comparisons_due`, first compute the gradient with both cuts. Where they differ by more than rounding,
+    this and all later steps use TRL's cut, also after a resume, with a warning.
 
     Attributes:
         planner: the one in use; ``None`` = micro-batches are TRL's.
@@ -323,7 +322,7 @@ class Planner:
 
 
 def comparisons_due(verify_steps: int, step: int, max_steps: int) -> int:
-    """Optimizer steps that should have been compared up to and including ``step``."""
+    """Optimizer steps that should have been compared up to and including ``step``; a strategy may start late."""
     later = {max_steps // 4, max_steps // 2, 3 * max_steps // 4, max_steps - 1} if verify_steps > 0 else set()
     return verify_steps + sum(0 < each <= step for each in later)
 
@@ -348,7 +347,8 @@ def microbatches_over_all_ranks(
     draws = torch.Generator().manual_seed(seed)
     drawn = [torch.randperm(updates, generator=draws) for _ in range((rank + 1) * strata)]
     order = torch.stack(drawn[rank * strata :])
-    return _cut_by_units(batch, (torch.arange(strata)[:, None] * updates + order).T.flatten(), unit, num_microbatches)
+    units = (torch.arange(strata)[:, None] * updates + order).T.flatten()
+    return _cut_by_units(batch, units, unit, num_microbatches)
 
 
 def _cut_by_units(batch: Mapping[str, Any], units: Tensor, size: int, num_microbatches: int) -> list[Batch]:

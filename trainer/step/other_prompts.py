@@ -33,7 +33,8 @@ class Revisions:
     """
 
     def __init__(self, options: RevisionOptions, setup: Setup) -> None:
-        self.options, self.ranks, self.group_size, self.decode = options, setup.ranks, setup.group_size, setup.decode
+        self.options, self.ranks, self.decode = options, setup.ranks, setup.decode
+        self.group_size = setup.args.num_generations
 
     def __call__(
         self, rollout: Rollout, correct: Tensor | None, seed: int, write: Write, metrics: dict[str, list[float]]
@@ -146,7 +147,7 @@ class Teacher:
 
     def __init__(self, options: TeacherOptions, setup: Setup) -> None:
         self.options, self.ranks, self.decode = options, setup.ranks, setup.decode
-        self.asked, self.group_size = setup.strategies.taught, setup.group_size
+        self.asked, self.group_size = setup.strategies.taught, setup.args.num_generations
         self.padding = setup.tokenizer.pad_token_id
 
     def gold_answers(self, rows: list[Row], batch: Batch, tokenize: Tokenize, score: Score) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ Log-probabilities, entropies and gradients are those of the rows, up to the orde
 
 Each completion begins with a copy of the prompt's last token, which predicts its first; its own last token predicts
 nothing and is left out. With prompts of P tokens and completions of n₁ … n_k that is ``P − 1 + Σ n`` tokens instead of
-``Σ (P + n)``. SDPA computes all M² pairs of a packed sequence of M tokens; `planned_cuts` counts it.
+``Σ (P + n)``. SDPA computes all M² pairs of a packed sequence of M tokens, but on a CPU; `planned_cuts` counts them.
 
 The other functions plan which rows go into which micro-batch, so that little is padding: pure functions of lengths.
 """
@@ -23,6 +23,10 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PretrainedConfig, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from evenkeel.trainer.step.setup import temporarily
 
 _CANDIDATES = 512
 """Largest number of places at which a cut is tried: the search is quadratic, and more places gain next to nothing."""
@@ -59,18 +63,6 @@ def pays(shared: Any, unshared: Any) -> Any:
     return shared * LEAST_GAIN <= unshared
 
 
-def padded_tokens(prompts: Int[Tensor, "U"], completions: Int[Tensor, "U"], rows: int) -> Int[Tensor, "U V"]:
-    """Tokens of units i … j of ``rows`` rows each in one micro-batch, padding included: entry (i, j), 0 below i = j.
-
-    ``(j − i + 1) · rows · (longest prompt + longest completion)``.
-    """
-    units = len(prompts)
-    upper = torch.ones(units, units, dtype=torch.long).triu()
-    width = sum((upper * lengths).cummax(1).values for lengths in (prompts, completions))
-    position = torch.arange(units)
-    return upper * (position - position[:, None] + 1) * rows * width
-
-
 def packed_tokens(
     prompt_lengths: Int[Tensor, "U"], totals: Int[Tensor, "U"], prompts: Int[Tensor, "U"]
 ) -> tuple[Int[Tensor, "U V"], Int[Tensor, "U V"]]:
@@ -99,7 +91,7 @@ def planned_cuts(
     units_each: int = 1,
     sharing: Sharing | None = None,
 ) -> list[list[list[int]]]:
-    """The units of each micro-batch, for every rank: similar lengths together, and as little work as such a cut allows.
+    """Rank → micro-batch → its units: similar lengths together, and as little work as such a cut allows.
 
     Units are sorted by width, with ``sharing`` also by prompt where that pays, and cut where the work summed over the
     micro-batches is least; the rank with the most work in a micro-batch counts. All ranks get the same number of
@@ -112,9 +104,6 @@ def planned_cuts(
         rows_per_unit: 1, or the group size where groups stay together.
         units_each: units of the configured micro-batch; ``num_microbatches · units_each`` is never less than U.
         sharing: where rows may share prompts; ``None`` = they do not.
-
-    Returns:
-        rank → micro-batch → its units.
     """
     width = lengths.sum(2).masked_fill(lengths[:, :, 1] == 0, 0)
     order = width.argsort(dim=1, descending=True, stable=True)
@@ -124,14 +113,17 @@ def planned_cuts(
         return [empty for _ in lengths]
 
     def cost(order: Tensor, *, shares: bool) -> tuple[Tensor, Tensor]:
-        """Tokens and cost of units i … j in this order, each the maximum over ranks."""
+        """Tokens, padding included, and cost of units i … j in this order: the maximum over ranks; 0 below i = j."""
         ordered = lengths.gather(1, order[:, :, None].expand_as(lengths))[:, :present]
         ordered = ordered.where((ordered[:, :, 1:] > 0), 1)  # padding alone: one token each
-        tokens = torch.stack([padded_tokens(rank[:, 0], rank[:, 1], rows_per_unit) for rank in ordered])
+        upper = torch.ones(present, present, dtype=torch.long).triu()
+        position = torch.arange(present)
+        rows = upper * (position - position[:, None] + 1) * rows_per_unit
+        wide = [sum((upper * each).cummax(1).values for each in rank.T) for rank in ordered]
+        tokens = rows * torch.stack(wide)
         if sharing is None:
             return tokens.amax(0), tokens.amax(0)
-        position = torch.arange(present)
-        costs = work(tokens, (position - position[:, None] + 1) * rows_per_unit, sharing.attention_length)
+        costs = work(tokens, rows, sharing.attention_length)
         if shares:
             columns = zip(ordered, sharing.totals.gather(1, order), sharing.prompts.gather(1, order), strict=True)
             packed = [packed_tokens(rank[:, 0], sums[:present], numbers[:present]) for rank, sums, numbers in columns]
@@ -260,23 +252,54 @@ def visible(owner: Int[Tensor, "G M"]) -> Bool[Tensor, "G 1 M M"]:
     return ((key == 0) | (key == query)).tril()[:, None]
 
 
-def with_shared_prompts(model: Callable[..., Any], packed: Packing) -> Callable[..., Any]:
+def attention_by_rows(owner: Int[Tensor, "G M"]) -> Callable[..., tuple[Tensor, None]]:
+    """transformers' SDPA for the mask `visible`, which computes none of the pairs between two rows. ``owner``: on the
+    CPU; elsewhere, one call for each row would take longer than those pairs."""
+    runs = [each.unique_consecutive(return_counts=True) for each in owner]
+    layouts = [(owners.tolist(), lengths.tolist()) for owners, lengths in runs]
+
+    def attend(
+        module: Any, query: Tensor, key: Tensor, value: Tensor, _: Tensor, **keywords: Any
+    ) -> tuple[Tensor, None]:
+        sequences = []
+        for place, (owners, lengths) in enumerate(layouts):
+            q, k, v = (each[place : place + 1].split(lengths, 2) for each in (query, key, value))
+            shared, parts = (k[0][:, :, :0], v[0][:, :, :0]), []
+            for row, asks, *own in zip(owners, q, k, v, strict=True):
+                keys, values = (torch.cat(pair, 2) for pair in zip(shared, own, strict=True))
+                if row == 0:
+                    shared = keys, values
+                length, seen = asks.shape[2], keys.shape[2]
+                mask = torch.ones(1, 1, length, seen, dtype=torch.bool).tril(seen - length)
+                parts.append(sdpa_attention_forward(module, asks, keys, values, mask, **keywords)[0])
+            sequences.append(torch.cat(parts, 1))
+        return torch.cat(sequences), None
+
+    return attend
+
+
+def with_shared_prompts(model: Callable[..., Any], packed: Packing, *, recomputed: bool = False) -> Callable[..., Any]:
     """``model`` with TRL's fused head, as a callable that takes rows as TRL passes them and runs packed sequences.
 
     Its result has ``log_probs`` and ``entropy`` (or ``None``) of the completions, (B, T): 0 in rows that are not packed
-    and, as in TRL's head, at tokens without a label.
+    and, as in TRL's head, at tokens without a label. On a CPU attention is `attention_by_rows`, but where layers are
+    ``recomputed`` in the backward pass, which runs outside.
     """
+    by_rows: dict[str, Any] = {}
+    if packed.owner.device.type == "cpu" and not recomputed:
+        by_rows = {"_local_mapping": {"sdpa": attention_by_rows(packed.owner)}}
 
     def forward(*, input_ids: Tensor, attention_mask: Tensor, labels: Tensor, **keywords: Any) -> SimpleNamespace:
         del attention_mask  # the packing has the tokens, the labels say which of them get a log-probability
         following = labels.flatten()[packed.source + 1].masked_fill(packed.owner < 0, -100)
-        outputs = model(
-            input_ids=input_ids.flatten()[packed.source],
-            attention_mask=visible(packed.owner),
-            position_ids=packed.source % input_ids.shape[1],
-            shift_labels=following,
-            **keywords,
-        )
+        with temporarily(ALL_ATTENTION_FUNCTIONS, by_rows):
+            outputs = model(
+                input_ids=input_ids.flatten()[packed.source],
+                attention_mask=visible(packed.owner),
+                position_ids=packed.source % input_ids.shape[1],
+                shift_labels=following,
+                **keywords,
+            )
 
         def of_rows(values: Tensor | None) -> Tensor | None:
             if values is None:

@@ -18,6 +18,8 @@ from evenkeel.trainer.algorithms.signals import weighted_sum
 from evenkeel.trainer.step.metrics import AREA, completion_lengths, written_tokens
 from evenkeel.trainer.step.setup import Position, Row, Setup
 
+_RECORDED = ("prompt", "prompt_ids", "completion_ids", "tool_mask", "completion", "logps")
+"""A row's prompt and the first results of TRL's ``_generate``, in their order."""
 _LIKELY_ALIVE = 0.25
 """Lower bound of the assumed share of live groups: a round asks for at most four times the missing prompts."""
 
@@ -69,7 +71,7 @@ class Prompts:
 
     def __init__(self, setup: Setup, data: Any) -> None:
         self.sampler, self.data, self.ranks = setup.strategies.prompt_sampler, data, setup.ranks
-        self.group_size, self.seed = setup.group_size, setup.args.seed
+        self.group_size, self.seed = setup.args.num_generations, setup.args.seed
         self.reward_weights, self.ends = setup.reward_weights, setup.ends
         setup.strategies.read(data)
         self.chosen: list[int] = []
@@ -163,8 +165,7 @@ class Prompts:
         self.chosen = [prompt for prompt, _, _ in kept]
         records = self.ranks.own_share(everyones)
         prompts, ids, completion_ids, marks, completions, logps = (
-            [record[name] for record in records]
-            for name in ("prompt", "prompt_ids", "completion_ids", "tool_mask", "completion", "logps")
+            [record[name] for record in records] for name in _RECORDED
         )
         tool_mask, sampled = (None if any(each is None for each in values) else values for values in (marks, logps))
         names = sorted({name for record in everyones for name in record["columns"]})
@@ -186,19 +187,12 @@ class Prompts:
     def _add_round(self, prompts: list[int], answer: Answer, found: Candidates) -> None:
         """Generate and score the rows of ``prompts`` on all ranks, and add their groups to ``found``."""
         texts, generated, rewards, columns = answer(self._rows_of(prompts))
-        prompt_ids, completion_ids, tool_mask, completions, logps, *_ = generated
+        recorded = dict(zip(_RECORDED, (texts, *generated), strict=False))
         records = gather_object(
             [
-                {
-                    "prompt": texts[row],
-                    "prompt_ids": prompt_ids[row],
-                    "completion_ids": completion_ids[row],
-                    "tool_mask": None if tool_mask is None else tool_mask[row],
-                    "completion": completions[row],
-                    "logps": None if logps is None else logps[row],
-                    "columns": {name: each[row] for name, each in columns.items()},
-                }
-                for row in range(len(completions))
+                {name: None if each is None else each[row] for name, each in recorded.items()}
+                | {"columns": {name: each[row] for name, each in columns.items()}}
+                for row in range(len(texts))
             ]
         )
         total, size = weighted_sum(rewards, self.reward_weights), self.group_size

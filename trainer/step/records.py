@@ -33,7 +33,7 @@ class Recorder:
 
     def __init__(self, setup: Setup) -> None:
         self.ranks, self.tokenizer = setup.ranks, setup.tokenizer
-        self.group_size, self.ends = setup.group_size, setup.ends
+        self.group_size, self.ends = setup.args.num_generations, setup.ends
         self.reward_names, self.reward_weights = setup.reward_names, setup.reward_weights
 
     def __call__(self, rollout: Rollout) -> None:
@@ -45,7 +45,8 @@ class Recorder:
         first = self.ranks.index * len(rollout.rows)
         rows = [row for row in range(len(rollout.rows)) if (first + row) // self.group_size in groups]
         columns = self.columns(rollout)
-        self.sink(rollout.position.rollout, {name: [values[row] for row in rows] for name, values in columns.items()})
+        kept = {name: [values[row] for row in rows] for name, values in columns.items()}
+        self.sink(rollout.position.rollout, kept)
 
     def columns(self, rollout: Rollout) -> Columns:
         """Columns of this rank's rows; trainer/lab/README.md describes each."""

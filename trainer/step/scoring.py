@@ -8,7 +8,6 @@ are timed as π_old.
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -24,14 +23,7 @@ from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.rollout import tokens_of
 from evenkeel.trainer.step.setup import Batch, Setup, cheaper_on, temporarily
 
-
-class Purpose(Enum):
-    """Purpose of a pass for a rollout batch's log-probabilities."""
-
-    OLD = "old_logps"
-    REFERENCE = "reference"
-
-
+OLD, REFERENCE = "old_logps", "reference"  # purposes, named as their phases
 _FROM_TRLS_SCORING = (
     *(f"sampling/sampling_logp_difference/{name}" for name in ("mean", "max")),
     *(f"sampling/importance_sampling_ratio/{name}" for name in ("min", "mean", "max")),
@@ -60,13 +52,13 @@ class Scoring:
         self.has_reference = self.args.beta != 0.0
         self.skips_old = skips or self.by_engine
         self.keeps_entropies = self.asks_for_old and not skips and self.strategies.ask_for("entropies")
-        self._expected: list[Purpose] = []  # what TRL asks for next
+        self._expected: list[str] = []  # what TRL asks for next
         self._in_loss: Batch | None = None
         self._old_entropies: Tensor | None = None
 
     def rollout(self) -> AbstractContextManager[None]:
         """Inside, TRL generates and scores a rollout batch."""
-        expected = [Purpose.OLD] * self.asks_for_old + [Purpose.REFERENCE] * self.has_reference
+        expected = [OLD] * self.asks_for_old + [REFERENCE] * self.has_reference
         return temporarily(self, {"_expected": expected})
 
     def of(self, batch: Batch) -> AbstractContextManager[None]:
@@ -86,15 +78,15 @@ class Scoring:
     ) -> Any:
         """The result of ``score``, TRL's own: log-probabilities (B, T), entropies or ``None``, the router's loss."""
         purpose = self._expected.pop(0) if self._expected and self._in_loss is None else None
-        if purpose is Purpose.OLD and self.skips_old:
+        if purpose == OLD and self.skips_old:
             return input_ids.new_full((len(input_ids), logits_to_keep), torch.nan, dtype=torch.float32), None, None
-        if purpose is Purpose.OLD and self.keeps_entropies:
+        if purpose == OLD and self.keeps_entropies:
             keywords["compute_entropy"] = True
         arguments = (input_ids, attention_mask, logits_to_keep, *positional)
         if self._in_loss is not None:
             recomputed = any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
             if (packed := self._in_loss.get("packing")) is not None:
-                model = with_shared_prompts(model, packed)
+                model = with_shared_prompts(model, packed, recomputed=recomputed)
             with cheaper_on(input_ids.device, recomputed) if "loss_scale" in self._in_loss else nullcontext():
                 return score(model, *arguments, **keywords)
         planner = self.microbatches.planner
@@ -102,12 +94,9 @@ class Scoring:
         plain = is_training and not positional and all(value is None for value in extras)
         if planner is not None and plain and not torch.is_grad_enabled():
             score = partial(planner.scored, score)
-        with (
-            self.phases((purpose or Purpose.OLD).value),
-            nullcontext() if planner is None else cheaper_on(input_ids.device),
-        ):
+        with self.phases(purpose or OLD), nullcontext() if planner is None else cheaper_on(input_ids.device):
             result = score(model, *arguments, **keywords)
-        if purpose is Purpose.OLD and self.keeps_entropies:
+        if purpose == OLD and self.keeps_entropies:
             self._old_entropies = result[1]
         return result
 
@@ -156,7 +145,7 @@ class Scoring:
         with (
             torch.no_grad(),
             disable_gradient_checkpointing(model, unchecked),
-            self.phases(Purpose.OLD.value),
+            self.phases(OLD),
             summing as (summed, logs),
         ):  # not by `completions`, which cuts and packs the rows
             logps, entropies, _ = score(summed, *arguments, batch_size=size, compute_entropy=True, **images)

@@ -178,12 +178,6 @@ class Setup:
         return Schedule.of(self.args, self.strategies.schedule.num_passes)
 
     @property
-    def group_size(self) -> int:
-        """Responses to one prompt."""
-        size: int = self.args.num_generations
-        return size
-
-    @property
     def lags(self) -> bool:
         """Whether batches are generated ahead (``speed.staleness``), by an older policy than the one they train."""
         return self.settings.speed.staleness > 0

@@ -452,7 +452,7 @@ class RLVRTrainer(GRPOTrainer):
     def _maybe_log_save_evaluate(self, *positional: Any, **keywords: Any) -> None:
         if self.control.should_log and self.state.global_step > self._globalstep_last_logged:
             # a collective: here all ranks are, while `log` may be called by one
-            for name, value in self.parts.loss.read().items():
+            for name, value in self.parts.loss.means.read(self.accelerator).items():
                 self._metrics["train"][name].append(value)
         super()._maybe_log_save_evaluate(*positional, **keywords)
 
@@ -530,7 +530,7 @@ class RLVRTrainer(GRPOTrainer):
         folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
         super()._save_checkpoint(model, trial)
         if queue:
-            self.parts.checkpoint.write_queue(folder, queue)
+            self.parts.checkpoint.queue_file(folder).write_bytes(queue)
         if self.accelerator.is_main_process:
             torch.save(content, folder / checkpoint.FILE)
 
@@ -644,12 +644,6 @@ class Parts:
             self.faults.begin_training()
 
 
-def _is_sharded(trainer: Any) -> bool:
-    """Whether no rank holds all weights: ZeRO-3 or FSDP."""
-    plugin = trainer.accelerator.state.deepspeed_plugin if trainer.is_deepspeed_enabled else None
-    return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
-
-
 def setup_of(
     trainer: Any, speed: Speed, cut: Literal["by_rank", "over_all_ranks"], *, decodes: bool, drop_in: bool
 ) -> Setup:
@@ -658,7 +652,9 @@ def setup_of(
     Raises:
         Refusal: the loaded model, data or reward functions do not go with the settings.
     """
-    ranks = Ranks(trainer.accelerator, sharded=_is_sharded(trainer))
+    plugin = trainer.accelerator.state.deepspeed_plugin if trainer.is_deepspeed_enabled else None
+    zero3 = plugin is not None and plugin.zero_stage == 3
+    ranks = Ranks(trainer.accelerator, sharded=bool(trainer.is_fsdp_enabled or zero3))
     loaded = model_facts(trainer, speed, ranks)
     settings = Settings(trainer.args, trainer.strategies, speed, cut, decodes, drop_in, loaded)
     compatibility.refuse(settings, "model")

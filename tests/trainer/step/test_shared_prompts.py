@@ -1,5 +1,6 @@
 """Prompts computed once for the rows that share them: the same log-probabilities, entropies and gradients."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def scored(model: Any, call: Any, ids: Tensor, mask: Tensor, weights: Tensor) ->
     """Log-probabilities and entropies as TRL asks for them, and the gradient of their weighted sum."""
     labels, width = ids.masked_fill(mask == 0, -100), weights.shape[1]
     labels[:, :-width] = -100
-    with cheaper_on(CPU):
+    with nullcontext() if call is model else cheaper_on(CPU):
         outputs = call(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
     logps, entropies = outputs.log_probs[:, -width:], outputs.entropy[:, -width:]
     gradients = torch.autograd.grad((logps * weights).sum() + entropies.sum(), list(model.parameters()))
