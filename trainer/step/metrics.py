@@ -248,9 +248,7 @@ def written_tokens(ids: Sequence[Any], tool_masks: Sequence[Any] | None) -> list
 
 def completion_lengths(lengths: Int[Tensor, " N"], is_truncated: Bool[Tensor, " N"]) -> dict[str, float]:
     """TRL's ``completions/…`` metrics for rows that a prompt sampler kept: tokens of all, and of those that ended.
-
-    Source: `GRPOTrainer._generate` of TRL 1.16.
-    """
+    Source: `GRPOTrainer._generate` of TRL 1.16."""
     ended = lengths[~is_truncated]
     ended = ended if len(ended) else lengths.new_zeros(1)
     found = {f"{AREA}clipped_ratio": is_truncated.float().mean().item()}

@@ -50,7 +50,8 @@ class Revisions:
             raise ValueError(f"A reward function logs {min(taken)}, as revisions do: rename it.")
         rows, answers = rollout.rows, self.decode(rollout.batch["completion_ids"])
         jobs, most = self._jobs(correct, len(rows), seed)
-        filled = [*jobs, *[(0, 0, self.ranks.index * len(rows))] * (most - len(jobs))]  # the same number on each rank
+        # the same number on each rank
+        filled = [*jobs, *[(0, 0, self.ranks.index * len(rows))] * (most - len(jobs))]
         texts = gather_object(answers)
         prompts = [
             in_place_of_text(
@@ -96,7 +97,8 @@ class Revisions:
         repaired = torch.full((len(lengths), self.options.references), torch.nan)
         edited = torch.ones(completion_ids.shape, dtype=torch.long)
         right: dict[int, list[list[int]]] = defaultdict(list)
-        for (row, place, _), ids, verdict in zip(jobs, token_ids, correct, strict=False):  # the rest filled the batch
+        # the rest filled the batch
+        for (row, place, _), ids, verdict in zip(jobs, token_ids, correct, strict=False):
             repaired[row, place] = verdict
             if verdict == 1:
                 right[row].append(ids)

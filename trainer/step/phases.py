@@ -30,10 +30,8 @@ _BEFORE = "preparation"
 
 
 class Phases:
-    """The stack of open phases, and the seconds of each since the last `end_step`.
-
-    Time in a nested phase counts for the inner one alone. The clock runs inside ``update`` and ``log``.
-    """
+    """The stack of open phases, and the seconds of each since the last `end_step`. Time in a nested phase counts for
+    the inner one alone. The clock runs inside ``update`` and ``log``."""
 
     def __init__(self) -> None:
         self._seconds = dict.fromkeys(TIMED, 0.0)

@@ -264,11 +264,9 @@ def compute_dtype(args: Any, model: Any) -> torch.dtype:
 
 
 class EngineCheck:
-    """Compares vLLM's log-probabilities with the trainer's.
-
-    After every weight sync vLLM continues 8 prompts of 16 random tokens by 16 tokens, drawn as rollouts are but with a
-    seed of their own, and the trainer computes their log-probabilities. The largest difference over all ranks is logged
-    as ``vllm/agreement_max``; above ``bound`` (``None`` = that of `BOUNDS`) every rank raises.
+    """After every weight sync vLLM continues 8 prompts of 16 random tokens by 16 tokens, drawn as rollouts are but with
+    a seed of their own, and the trainer computes their log-probabilities. The largest difference over all ranks is
+    logged as ``vllm/agreement_max``; above ``bound`` (``None`` = that of `BOUNDS`) every rank raises.
     """
 
     def __init__(self, setup: Setup, bound: float | None) -> None:
@@ -329,7 +327,8 @@ def _probing(engine: Any, temperature: float) -> Iterator[None]:
         "max_completion_length": TOKENS,
         "generation_kwargs": {**engine.generation_kwargs, "seed": 0, "ignore_eos": True},
     }
-    if engine.mode == "colocate" and engine.enable_sleep_mode:  # sleeping after the probe would drop its weights
+    # sleeping after the probe would drop its weights
+    if engine.mode == "colocate" and engine.enable_sleep_mode:
         engine.llm.wake_up(tags=["kv_cache"])
         changed["enable_sleep_mode"] = False
     with temporarily(engine, changed):

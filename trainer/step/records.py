@@ -107,7 +107,8 @@ def completion_token_ids(batch: dict[str, Any], padding: int) -> list[list[int]]
     filled = (batch["completion_ids"] != padding).long()
     last = filled.shape[1] - filled.flip(1).argmax(1)
     lengths = torch.where(lengths > 0, lengths, torch.where(filled.any(1), last, 0))
-    return [row[:length] for row, length in zip(batch["completion_ids"].tolist(), lengths.tolist(), strict=True)]
+    rows = zip(batch["completion_ids"].tolist(), lengths.tolist(), strict=True)
+    return [row[:length] for row, length in rows]
 
 
 def _uncounted(mask: Tensor, ids: list[list[int]]) -> list[list[bool] | None]:

@@ -78,7 +78,8 @@ def verdicts(columns: Mapping[str, list[Any]], *, noisy: bool = False) -> Tensor
     ``noisy``: read ``noisy_correct``, which training sees, where a reward has noise.
     """
     values = columns.get("noisy_correct" if noisy and "noisy_correct" in columns else "correct", [])
-    if not values or not all(value is None or (isinstance(value, float | int) and value in (0, 1)) for value in values):
+    usable = (value is None or (isinstance(value, float | int) and value in (0, 1)) for value in values)
+    if not values or not all(usable):
         return None
     return torch.tensor([torch.nan if value is None else float(value) for value in values])
 
@@ -285,6 +286,7 @@ class Request:
                 self._answer.set_exception(error)
 
         # a daemon thread, since the interpreter waits for all others when it exits
-        threading.Thread(target=contextvars.copy_context().run, args=(wait,), name="generation", daemon=True).start()
+        run = contextvars.copy_context().run
+        threading.Thread(target=run, args=(wait,), name="generation", daemon=True).start()
         rows = len(prompts) * n
         return {"prompt_ids": prompts, "completion_ids": [[0]] * rows, "logprobs": [[[0.0]]] * rows}

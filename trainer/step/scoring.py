@@ -23,7 +23,7 @@ from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.rollout import tokens_of
 from evenkeel.trainer.step.setup import Batch, Setup, cheaper_on, temporarily
 
-OLD, REFERENCE = "old_logps", "reference"  # purposes, named as their phases
+OLD, REFERENCE = "old_logps", "reference"
 _FROM_TRLS_SCORING = (
     *(f"sampling/sampling_logp_difference/{name}" for name in ("mean", "max")),
     *(f"sampling/importance_sampling_ratio/{name}" for name in ("min", "mean", "max")),

@@ -1,5 +1,6 @@
 """Shared by every part of a step: the run's settings, its position, its processes, and temporary overrides."""
 
+import ctypes
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -124,6 +125,14 @@ def cheaper_on(device: torch.device, recomputed: bool = False) -> Iterator[None]
     head = {"_use_triton": lambda _: True, "_CHUNKED_LOGPROB_CHUNK_SIZE": 4096} if on_cpu else {}
     with temporarily(sdpa_attention, attention), temporarily(trl_head, head):
         yield
+
+
+def keep_freed_memory() -> None:
+    """Let glibc, where it is there, keep freed memory, up to the process's peak, for the next tensors. The system fills
+    each page that it gives out again with zeros: a tenth of an update's processor time."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)
+    mallopt(-4, 0)  # M_MMAP_MAX
+    mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
 @contextmanager

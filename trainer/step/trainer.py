@@ -45,7 +45,16 @@ from evenkeel.trainer.step.provenance import EngineCheck, Provenance, compute_dt
 from evenkeel.trainer.step.records import Recorder
 from evenkeel.trainer.step.rollout import EpochSampler, Lag, PendingRollout, Request, Rollout, RolloutBatch, RunOrder
 from evenkeel.trainer.step.scoring import Scoring
-from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, random_streams_kept, temporarily
+from evenkeel.trainer.step.setup import (
+    Batch,
+    Position,
+    Ranks,
+    Row,
+    Setup,
+    keep_freed_memory,
+    random_streams_kept,
+    temporarily,
+)
 
 check_methods(GRPOTrainer)
 _NOTHING_ASKED = (None, "uniform", None, "single_pass", None)
@@ -617,6 +626,8 @@ class Parts:
         if setup.choices["microbatches"]:
             length = attention_length(config) if setup.choices["shared_prompts"] else None
             self.microbatches.planner = Planner(setup, length)
+            if ranks.device.type == "cpu":
+                keep_freed_memory()
         self.scoring = Scoring(setup, self.microbatches, self.phases)
         self.teacher = None if strategies.teacher is None else Teacher(strategies.teacher, setup)
         self.revisions = None if strategies.revision is None else Revisions(strategies.revision, setup)
