@@ -170,15 +170,18 @@ def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bo
     bytes; that is kept again for q, k, v and for gate and up (k = 2), under autocast for each of the five; q and the
     attention's output (q = heads · head_dim), keys and values (v = key_value_heads · head_dim); gate, up, silu(gate)
     and their product (i = intermediate); in float32 the attention's log-sum-exp and the norms' roots. Norms of q and k
-    add ``(q + v)·(4 + c) + 4·(heads + key_value_heads)``.
+    add ``(q + v)·(4 + c) + 4·(heads + key_value_heads)``. In 16 bits each adapter reads a copy: k = 5, and 3·q.
     """
     residual, casts = (4, 5) if autocast else (compute_bytes, 2)
+    of_heads = compute_bytes
     queries, values = model.heads * model.head_dim, model.key_value_heads * model.head_dim
-    kept = casts * model.hidden + 2 * queries + 2 * values + 4 * model.intermediate
-    whole = model.trained == model.parameters
-    normalized = residual if whole else 0
-    norms = 2 * model.hidden * (4 + normalized) + 4 * (model.heads + 2)
+    kept = 2 * queries + 2 * values + 4 * model.intermediate
+    if model.trained < model.parameters:
+        residual = of_heads = 0
+        if compute_bytes == 2:
+            casts, kept = 5, kept + queries
+    kept += casts * model.hidden
+    norms = 2 * model.hidden * (4 + residual) + 4 * (model.heads + 2)
     if model.head_norms:
-        normalized = compute_bytes if whole else 0
-        norms += (queries + values) * (4 + normalized) + 4 * (model.heads + model.key_value_heads)
+        norms += (queries + values) * (4 + of_heads) + 4 * (model.heads + model.key_value_heads)
     return norms + kept * compute_bytes

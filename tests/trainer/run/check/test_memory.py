@@ -91,15 +91,16 @@ def test_terms_are_the_arithmetic_of_a_setting(sharding, processes, model, train
 
 @pytest.mark.parametrize(
     ("config", "compute_bytes", "autocast", "rank"),
-    [(Qwen2Config, 2, True, 0), (Qwen3Config, 2, False, 0), (Qwen3Config, 4, False, 3)],
+    [(Qwen2Config, 2, True, 0), (Qwen3Config, 2, False, 0), (Qwen3Config, 4, False, 3), (Qwen3Config, 2, False, 3)],
 )
 def test_activations_are_what_autograd_keeps(config: type, compute_bytes: int, autocast: bool, rank: int):
     """The bytes that a second layer adds, less autocast's copies of weights and adapters' ``rank`` values."""
     dtype = torch.bfloat16 if compute_bytes == 2 and not autocast else torch.float32
-    one, two = (kept_bytes(config, layers, dtype, autocast, rank) for layers in (1, 2))
+    casts = compute_bytes == 2 and (autocast or rank > 0)
+    one, two = (kept_bytes(config, layers, dtype, casts, rank) for layers in (1, 2))
     size = ModelSize(2, 1 if rank else 2, 3, 64, 172, 64, 4, 2, 16, head_norms=config is Qwen3Config)
     matrices = 2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 172
-    of_a_layer = two - one - (2 * matrices if autocast else 0)
+    of_a_layer = two - one - 2 * (matrices * autocast + 1156 * rank * casts)  # seven adapters, 1,156 inputs and outputs
     expected = activations_of_a_token(size, compute_bytes, autocast=autocast) + 7 * rank * compute_bytes
     assert of_a_layer / 256 == expected
 
