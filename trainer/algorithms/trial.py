@@ -16,7 +16,7 @@ from torch import Tensor
 
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, TOKEN_WEIGHT, Traits, UpdateSchedule
-from evenkeel.trainer.algorithms.registry import Strategy
+from evenkeel.trainer.algorithms.registry import Strategy, built_in
 from evenkeel.trainer.algorithms.results import checked_advantages, checked_factors, checked_prompts
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
@@ -76,6 +76,10 @@ def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
     return {**of_estimators, **of_tokens}
 
 
+_FOUND: dict[tuple[str, str, str], tuple[bool, bool]] = {}
+"""What trials found; one that ships has one trial, though a sweep builds it for each cell."""
+
+
 def tried(strategy: Strategy) -> Strategy:
     """``strategy``, tried on the tiny example, with ``token_level`` and the trait ``depends_on_the_cut`` as seen there.
 
@@ -83,6 +87,15 @@ def tried(strategy: Strategy) -> Strategy:
         PartError: it fails, its result breaks the contract, the same signals do not give the same result,
             or an estimator's advantages change with another group's rows without the trait for that.
     """
+    spec = strategy.kind, strategy.name, str(strategy.options)
+    ships = built_in(strategy.kind).get(strategy.name) is strategy.function
+    if not ships or spec not in _FOUND:
+        _FOUND[spec] = _trial(strategy)
+    token_level, cut = _FOUND[spec]
+    return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
+
+
+def _trial(strategy: Strategy) -> tuple[bool, bool]:
     token_level, cut = strategy.token_level, strategy.traits.depends_on_the_cut
     for signals in _examples(strategy):
         part = _untouched(strategy)  # a copy, whose state after the trial is dropped
@@ -97,7 +110,7 @@ def tried(strategy: Strategy) -> Strategy:
                 )
         elif strategy.kind == TOKEN_WEIGHT:
             cut = cut or not _same_in_parts(strategy, signals, 2 * GROUP_SIZE)
-    return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
+    return token_level, cut
 
 
 def separable(strategy: Strategy, rows: int) -> bool:

@@ -1,6 +1,7 @@
 """A run goes on with the rows, the model and the code that it was started with, or says what changed and is refused."""
 
 import importlib
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,12 +47,12 @@ CODE = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A run with one checkpoint, and its parts built."""
     for name, text in CODE.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    save_tiny_model(tmp_path / "model")
+    shutil.copytree(tiny_model, tmp_path / "model")
     (tmp_path / "run.yaml").write_text(RUN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -188,7 +188,7 @@ LOOPS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% en
 def test_a_template_without_end_is_ended_in_a_process_of_its_own(
     workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bomb: str, limit: str, given: str
 ):
-    pool = replace(chat_template_trial.POOL, cpu_seconds=1.0, memory_bytes=1 << 28)
+    pool = replace(chat_template_trial.POOL, cpu_seconds=0.5, memory_bytes=1 << 28)
     monkeypatch.setattr(chat_template_trial, "POOL", pool)
     shutil.copytree(workshop / "models" / "tiny", tmp_path / "model")
     template = tmp_path / "model" / "chat_template.jinja"
