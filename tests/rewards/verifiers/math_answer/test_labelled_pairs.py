@@ -39,21 +39,9 @@ from evenkeel.rewards.verifiers.math_answer import MathAnswer
 from tests.paths import ROOT
 
 HERE = Path(__file__).parent
-PAIRS = [
-    pair
-    for name in (
-        ROOT / "rewards/bench/audit/labelled_math.json",
-        "labelled_pairs.json",
-        "learned_pairs.json",
-        "learned_prose_and_units_pairs.json",
-        "learned_letters_and_forms_pairs.json",
-        "learned_attack_pairs.json",
-        "learned_what_belongs_together_pairs.json",
-        "learned_real_golds_pairs.json",
-        "learned_everyday_pairs.json",
-    )
-    for pair in json.loads((HERE / name).read_text(encoding="utf-8"))
-]
+FILES = [ROOT / "rewards/bench/audit/labelled_math.json", HERE / "labelled_pairs.json"]
+FILES += sorted(HERE.glob("learned_*pairs.json"))
+PAIRS = [pair for file in FILES for pair in json.loads(file.read_text(encoding="utf-8"))]
 CLASSES = sorted({pair["class"] for pair in PAIRS})
 SLOW_CLASSES = {
     "functions",
