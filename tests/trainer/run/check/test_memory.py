@@ -100,9 +100,8 @@ def test_activations_are_what_autograd_keeps(config: type, compute_bytes: int, a
     one, two = (kept_bytes(config, layers, dtype, casts, rank) for layers in (1, 2))
     size = ModelSize(2, 1 if rank else 2, 3, 64, 172, 64, 4, 2, 16, head_norms=config is Qwen3Config)
     matrices = 2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 172
-    of_a_layer = two - one - 2 * (matrices * autocast + 1156 * rank * casts)  # seven adapters, 1,156 inputs and outputs
-    expected = activations_of_a_token(size, compute_bytes, autocast=autocast) + 7 * rank * compute_bytes
-    assert of_a_layer / 256 == expected
+    copies = 2 * (matrices * autocast + 1156 * rank * casts) + 7 * 256 * rank * compute_bytes  # of seven adapters
+    assert (two - one - copies) / 256 == activations_of_a_token(size, compute_bytes, autocast=autocast)
 
 
 def kept_bytes(config: type, layers: int, dtype: torch.dtype, autocast: bool, rank: int) -> int:
