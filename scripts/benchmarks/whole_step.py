@@ -7,6 +7,7 @@ the same, so that all steps of both sides generate the same tokens, and their gr
 
     python -m scripts.benchmarks.whole_step MODEL --rounds 2       # 10 minutes on two cores with a model of 135 million
     python -m scripts.benchmarks.whole_step MODEL --profile        # time by operator
+    python -m scripts.benchmarks.whole_step MODEL --trls-cut       # ours with TRL's micro-batches and generation
 """
 
 import argparse
@@ -173,6 +174,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--rows-each", type=int, default=8, help="rows of a micro-batch; default %(default)s")
     command.add_argument("--longest", type=int, default=96, help="tokens of a completion at most; default %(default)s")
     command.add_argument("--profile", action="store_true", help="print time by operator instead")
+    command.add_argument("--trls-cut", action="store_true", help="ours is RLVRTrainer with TRL's own ways throughout")
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -215,6 +217,8 @@ def trained(options: argparse.Namespace, name: str, plan: list[str], counted: in
     """A trainer's steps as planned."""
     torch.manual_seed(0)
     speed, rewards = VARIANTS[name], list[Measured]()
+    if speed is not None and options.trls_cut:
+        speed = Speed(verify_steps=0)
     trainer_class: type[GRPOTrainer] = GRPOTrainer if speed is None else RLVRTrainer
     rows = options.prompts * options.group_size
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
