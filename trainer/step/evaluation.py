@@ -27,6 +27,7 @@ class HeldOut:
     Attributes:
         newest: the results of the newest evaluation, one for each set.
         environments: environments of held-out rows, by name, kept for the next evaluation.
+        under_way: rows and tally of the loop whose batches `answer` takes; ``None`` = none is running.
     """
 
     def __init__(self, setup: Setup, options: Evaluation, functions: Mapping[str, Any]) -> None:
@@ -35,12 +36,7 @@ class HeldOut:
         self.temperature, self.batch_size = setup.args.temperature, setup.args.per_device_eval_batch_size
         self.newest: list[EvaluationResult] = []
         self.environments: dict[str | None, list[Any]] = defaultdict(list)
-        self._under_way: tuple[Any, Decoding, Tally] | None = None
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether an evaluation loop is running whose batches `answer` takes."""
-        return self._under_way is not None
+        self.under_way: tuple[Any, Decoding, Tally] | None = None
 
     def evaluate(
         self, datasets: Any, step: int, run_loop: Callable[[DataLoader[Any], Decoding], None]
@@ -62,8 +58,8 @@ class HeldOut:
 
     def answer(self, draws: Sequence[Draw], generate: Callable[[list[Any]], Answered]) -> None:
         """Generate and score the completions of one batch of the loop."""
-        assert self._under_way is not None
-        rows, decoding, tally = self._under_way
+        assert self.under_way is not None
+        rows, decoding, tally = self.under_way
         asked = [rows[draw.item] for draw in draws]
         started = time.perf_counter()
         answered = generate(asked)
@@ -78,7 +74,7 @@ class HeldOut:
             tally.logs_metrics = decoding is self.options.decodings[0]
             rank = self.ranks.index, self.ranks.count
             batches: Any = draws_of_rank(len(rows), decoding.samples, self.batch_size, *rank)
-            with temporarily(self, {"_under_way": (rows, decoding, tally)}), self.own_randomness():
+            with temporarily(self, {"under_way": (rows, decoding, tally)}), self.own_randomness():
                 run_loop(DataLoader(batches, batch_size=None), decoding)
         return tally
 

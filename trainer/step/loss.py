@@ -24,27 +24,6 @@ _DIFFERENCE, _RATIO = "sampling/sampling_logp_difference", "sampling/importance_
 _NOISE = "rounding/log_prob/mean_abs"
 
 
-class DeferredChecks:
-    """Collects the checks of `trainer.algorithms.results`, so that `raise_first` waits for the device once for all."""
-
-    def __init__(self) -> None:
-        self._suspicions: list[tuple[Tensor, Callable[[], PartError]]] = []
-
-    def __call__(self, bad: Tensor, error: Callable[[], PartError]) -> None:
-        """Note where a result is bad; a `evenkeel.trainer.algorithms.results.Suspect`."""
-        self._suspicions.append((bad.any(), error))
-
-    def raise_first(self) -> None:
-        """Raise the error of the first check that failed since the last call."""
-        suspicions, self._suspicions = self._suspicions, []
-        if not suspicions:
-            return
-        flags = torch.stack([flag for flag, _ in suspicions]).tolist()
-        for is_bad, (_, error) in zip(flags, suspicions, strict=True):
-            if is_bad:
-                raise error()
-
-
 class Loss:
     """Applies the strategies to TRL's loss of each micro-batch, and measures it.
 
@@ -64,7 +43,8 @@ class Loss:
         self.epsilon_high = args.epsilon if args.epsilon_high is None else args.epsilon_high  # where cispo clips
         self.makes_ratio = setup.choices["skip_old_logps"]
         self.lags, self.by_engine = setup.lags, setup.by_engine
-        self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
+        self.means, self.shared_prefixes = Means(), SharedPrefixMeter()
+        self._checks: list[tuple[Tensor, Callable[[], PartError]]] = []
         self._current: tuple[Batch, Position] | None = None
         self._generated_after = 0
         self._reads_ratio = any(
@@ -75,7 +55,7 @@ class Loss:
 
     def begin_training(self) -> None:
         """Drop the checks of an optimizer step that was not finished."""
-        self._checks = DeferredChecks()
+        self._checks = []
 
     def start_rollout(self, batch: Batch, shared_prefixes: Tensor, step: int) -> None:
         """Start on a rollout ``batch`` generated after ``step`` optimizer steps; may add ``rollout_row`` to it.
@@ -138,8 +118,12 @@ class Loss:
         Raises:
             PartError: a token weight or coefficient broke its contract in this optimizer step.
         """
-        if is_last:
-            self._checks.raise_first()
+        if is_last and self._checks:
+            flags, errors = zip(*self._checks, strict=True)
+            self._checks = []
+            for is_bad, error in zip(torch.stack(flags).tolist(), errors, strict=True):  # waits for the device once
+                if is_bad:
+                    raise error()
         if self.strategies.coefficient is not None:
             metrics.pop("cispo_clip_ratio", None)  # TRL's cap has been divided out
         if "loss_scale" not in batch:  # not planned
@@ -186,7 +170,11 @@ class Loss:
             max_steps=position.max_steps,
         )
         factors = update.token_factors(
-            self.strategies, signals, position.where, keep=batch.get("keep"), suspect=self._checks
+            self.strategies,
+            signals,
+            position.where,
+            keep=batch.get("keep"),
+            suspect=lambda bad, error: self._checks.append((bad.any(), error)),
         )
         advantages = factors.weighted(batch["advantages"])
         if factors.weights is not None:

@@ -246,8 +246,7 @@ def packing(
 def visible(owner: Int[Tensor, "G M"]) -> Bool[Tensor, "G 1 M M"]:
     """Attention mask, (sequence, 1, query, key): a token sees the shared tokens and its row's, up to itself.
 
-    Padding sees padding: a softmax over nothing would be NaN.
-    """
+    Padding sees padding: a softmax over nothing would be NaN."""
     key, query = owner[:, None, :], owner[:, :, None]
     return ((key == 0) | (key == query)).tril()[:, None]
 
@@ -283,8 +282,7 @@ def with_shared_prompts(model: Callable[..., Any], packed: Packing, *, recompute
 
     Its result has ``log_probs`` and ``entropy`` (or ``None``) of the completions, (B, T): 0 in rows that are not packed
     and, as in TRL's head, at tokens without a label. On a CPU attention is `attention_by_rows`, but where layers are
-    ``recomputed`` in the backward pass, which runs outside.
-    """
+    ``recomputed`` in the backward pass, which runs outside."""
     by_rows: dict[str, Any] = {}
     if packed.owner.device.type == "cpu" and not recomputed:
         by_rows = {"_local_mapping": {"sdpa": attention_by_rows(packed.owner)}}

@@ -93,8 +93,7 @@ class Provenance:
 
     The log-probabilities of the loss's pass at `PLAIN` must equal those of the bare model. Their gradient must be
     exactly 0 at every token that the policy did not write, and not 0 at one that it wrote, unless its advantage is 0
-    (also by a strategy), the ratio of its row may be clipped, vLLM's ratio is 0, or the policy has moved.
-    """
+    (also by a strategy), the ratio of its row may be clipped, vLLM's ratio is 0, or the policy has moved."""
 
     def __init__(self, setup: Setup) -> None:
         args, loaded = setup.args, setup.settings.loaded

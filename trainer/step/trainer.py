@@ -505,7 +505,7 @@ class RLVRTrainer(GRPOTrainer):
 
     def prediction_step(self, model: Any, inputs: Any, *positional: Any, **keywords: Any) -> Any:
         held_out = self.parts.held_out
-        if held_out.is_under_way:
+        if held_out.under_way is not None:
             held_out.answer(inputs, self._answered)
             self.model.eval()  # transformers' continuous batching leaves it in training mode
             return None, None, None

@@ -52,7 +52,7 @@ def test_held_out(tmp_path: Path):
     part = HeldOut(setup_of(args), options, {"right": right})
 
     def run_loop(loader: Any, _: Decoding) -> None:
-        assert part.is_under_way
+        assert part.under_way is not None
         for draws in loader:
             part.answer(draws, generate)
 
@@ -64,7 +64,7 @@ def test_held_out(tmp_path: Path):
     assert torch.equal(torch.get_rng_state(), before)
     assert str(np.random.get_state()) == numpys
     assert [(result.dataset, result.step, len(result.records)) for result in part.newest] == [("test", 3, 4)]
-    assert not part.is_under_way
+    assert part.under_way is None
     np.random.random()
     part.evaluate([{"prompt": "a"}, {"prompt": "b"}], 3, run_loop)
     assert drawn[: len(drawn) // 2] == drawn[len(drawn) // 2 :]

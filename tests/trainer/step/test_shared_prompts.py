@@ -39,7 +39,7 @@ def policy(layers: int = 2) -> Any:
     """A random model of float32 with TRL's head."""
     torch.manual_seed(0)
     model = Qwen3ForCausalLM(tiny_config(vocab_size=30, num_hidden_layers=layers))
-    add_fused_lm_head(model, outputs=("log_probs", "entropy"))
+    add_fused_lm_head(model, 0.7, outputs=("log_probs", "entropy"))
     return model
 
 
