@@ -17,7 +17,7 @@ from transformers import DynamicCache, GenerationConfig, PretrainedConfig
 from transformers.cache_utils import DynamicLayer
 
 from evenkeel.rewards.verifier import readable
-from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
+from evenkeel.trainer.algorithms.keyed_noise import drawn, keyed_draw, row_key
 from evenkeel.trainer.step.setup import Ranks, cheaper_on, temporarily
 
 KEPT = 0.9
@@ -158,7 +158,7 @@ def sample_running(
         if repeated and width is None:
             model_kwargs, logits = _of_rows(model_kwargs, copies), logits[copies]
         width = 1
-        scores = logits_processor(input_ids, logits.to(copy=True, dtype=torch.float32))
+        scores = logits_processor(input_ids, logits.float())
         if not generation_config.do_sample:
             tokens = scores.argmax(-1)
         elif draw is None:
@@ -181,22 +181,6 @@ def _of_rows(model_kwargs: dict[str, Any], rows: Tensor) -> dict[str, Any]:
     """The arguments of ``rows`` (R,) of the batch, which may repeat; the cache is changed in place."""
     model_kwargs["past_key_values"].batch_select_indices(rows)
     return model_kwargs | {name: model_kwargs[name][rows] for name in _BY_ROW if name in model_kwargs}
-
-
-def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
-    """The draw (R,) of ``torch.multinomial`` for ``rows`` (R,) of a batch of ``batch`` rows with ``probs`` (R, V).
-
-    It takes the largest quotient of probability and Exp(1) noise; the noise of the whole batch is drawn here too. On a
-    CPU `exponential_` computes the same one logarithm at a time.
-    """
-    noise = probs.new_empty(batch, probs.shape[1])
-    if probs.device.type == "cpu":
-        uniform = torch.empty(probs.shape[1], dtype=torch.float64)
-        for row in noise:
-            row.copy_(uniform.uniform_().neg_().log1p_().neg_())
-    else:
-        noise.exponential_()
-    return (probs / noise[rows]).argmax(-1)
 
 
 @contextmanager

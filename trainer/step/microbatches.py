@@ -262,8 +262,7 @@ class Planner:
 
     def _plan(self, rows: Lengths, most: int, rows_each: int, size: int) -> tuple[list[list[int]], Lengths]:
         """Rows of each micro-batch of this rank, in units of ``size`` rows (−1 − r: row r used as padding), and the
-        lengths of all rows on the CPU: the host waits once, not for each micro-batch.
-        """
+        lengths of all rows on the CPU: the host waits once, not for each micro-batch."""
         columns = [lengths.view(-1, size).amax(1) for lengths in (rows.prompts, rows.completions)]
         if self.attention_length is not None:
             columns += [rows.completions.view(-1, size).sum(1), rows.numbers[::size]]
@@ -411,8 +410,7 @@ def both_gradients(
     loss_of: Callable[[Batch], Tensor], trainer: Any, first: Sequence[Batch], second: Sequence[Batch]
 ) -> tuple[Tensor, Tensor, float]:
     """This rank's gradients with both cuts, and their size: the sum of the first cut's gradient norms, to which float
-    noise is proportional. A collective.
-    """
+    noise is proportional. A collective."""
     model: nn.Module = trainer.model
     trainable = sorted((each for each in model.parameters() if each.requires_grad), key=Tensor.numel)
     parameters: list[Tensor] = [*trainable[:1]]

@@ -88,14 +88,10 @@ class Evaluation:
     """How held-out rows are answered."""
 
     seed: int | None = None
-    """Where given, every `evaluate` samples from this seed and leaves the training run's random stream as it found it,
-    so that how often one evaluates does not change what is trained.
-    """
+    """Where given, every `evaluate` samples from this seed, and the random stream of training stays as it was."""
     decodings: Sequence[Decoding] = ()
-    """How `evaluate` draws completions of each held-out row. Where given, ``eval_dataset`` is a dataset or a mapping
-    name → dataset, and `evaluate` answers, judges and logs as `trainer.step.evaluation` says. Without, `evaluate` is
-    TRL's.
-    """
+    """How `evaluate` draws completions of each row of ``eval_dataset``, a dataset or a mapping name → dataset, which
+    `trainer.step.evaluation` judges and logs. Without, `evaluate` is TRL's."""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from evenkeel.trainer.step.setup import Batch, Ranks, Setup, temporarily
 
 BOUNDS = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
 """The largest difference of a log-probability between vLLM and the trainer that rounding explains, by the trainer's
-dtype. Measured: 7e-6 in float32, 0.11 in bfloat16 (configs/README.md); larger models may reach more.
-"""
+dtype. Measured: 7e-6 in float32, 0.11 in bfloat16 (configs/README.md); larger models may reach more."""
 METRIC = "environment/provenance"
 SAMPLED, DUE, PLAIN = "sampled", "gradient_due", "plain_logps"
 """Entries (B, T) of a checked batch: tokens that the policy wrote; those that must get a gradient; `plain_logps` at
@@ -265,8 +264,7 @@ def compute_dtype(args: Any, model: Any) -> torch.dtype:
 class EngineCheck:
     """After every weight sync vLLM continues 8 prompts of 16 random tokens by 16 tokens, drawn as rollouts are but with
     a seed of their own, and the trainer computes their log-probabilities. The largest difference over all ranks is
-    logged as ``vllm/agreement_max``; above ``bound`` (``None`` = that of `BOUNDS`) every rank raises.
-    """
+    logged as ``vllm/agreement_max``; above ``bound`` (``None`` = that of `BOUNDS`) every rank raises."""
 
     def __init__(self, setup: Setup, bound: float | None) -> None:
         self.ranks, self.tokenizer, self.dtype = setup.ranks, setup.tokenizer, setup.dtype

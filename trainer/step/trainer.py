@@ -226,8 +226,7 @@ class RLVRTrainer(GRPOTrainer):
     def _rows(self, given: list[Row]) -> list[Row]:
         """``given``, or the rows that a sampler chooses in their place."""
         prompts, keys = self.parts.prompts, self.parts.row_keys
-        several_calls = engine_kept_awake(self) if prompts.has_rounds else nullcontext()
-        with several_calls:
+        with engine_kept_awake(self) if prompts.has_rounds else nullcontext():
             rows = prompts.rows(given, self._position, self._generate_and_reward, self._metrics["train"])
         return rows if keys is None else keys.added_to(rows, self._position.rollout)
 

@@ -63,8 +63,7 @@ class Worked:
 @dataclass(frozen=True)
 class Quantified:
     """A value for all of a letter: ``3k, k \\in \\mathbb{Z}``; ``domain`` is Z, N, Q, R, C or nothing, after "some "
-    where it is for one of them; ``text`` is that of the value.
-    """
+    where it is for one of them; ``text`` is that of the value."""
 
     value: "Form"
     domain: str
