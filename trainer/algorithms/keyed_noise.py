@@ -76,8 +76,8 @@ def keyed_draw(
 def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
     """The draw (R,) of ``torch.multinomial`` for ascending ``rows`` (R,) of a batch of ``batch`` rows; probs (R, V).
 
-    It takes the largest quotient of probability and Exp(1) noise; the noise of the whole batch is drawn here too. On a
-    CPU `exponential_` computes the same one logarithm at a time; here it is negative, and made row by row.
+    It takes the largest quotient of probability and Exp(1) noise of torch's stream, drawn for the whole batch. On a CPU
+    `exponential_` computes the same one logarithm at a time; here it is negative, and made row by row.
     """
     if probs.device.type != "cpu":
         return (probs / probs.new_empty(batch, probs.shape[1]).exponential_()[rows]).argmax(-1)
