@@ -6,7 +6,7 @@ in the first round the floating-point operations of the first step are counted. 
 the same, so that all steps of both sides generate the same tokens, and their gradients can be compared.
 
     python -m scripts.benchmarks.whole_step MODEL --rounds 2       # 10 minutes on two cores with a model of 135 million
-    python -m scripts.benchmarks.whole_step MODEL --profile        # time by operator
+    python -m scripts.benchmarks.whole_step MODEL --profile        # shares of the time by operator
     python -m scripts.benchmarks.whole_step MODEL --trls-cut       # ours with TRL's micro-batches and generation
 """
 
@@ -24,6 +24,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--group-size", type=int, default=8, help="completions of a prompt; default %(default)s")
     command.add_argument("--rows-each", type=int, default=8, help="rows of a micro-batch; default %(default)s")
     command.add_argument("--longest", type=int, default=96, help="tokens of a completion at most; default %(default)s")
-    command.add_argument("--profile", action="store_true", help="print time by operator instead")
+    command.add_argument("--profile", action="store_true", help="print shares of the time by operator instead")
     command.add_argument("--trls-cut", action="store_true", help="ours is RLVRTrainer with TRL's own ways throughout")
 
 
@@ -181,9 +182,9 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Tables of both kinds of step, or of operators."""
     print(f"{date.today()}, torch {torch.__version__}, {torch.get_num_threads()} threads", flush=True)
     if options.profile:
-        tables = {name: in_own_process(profiled, options, name) for name in VARIANTS}
-        print(*(f"{name}\n\n{table}" for name, table in tables.items()), sep="\n\n")
-        return tables
+        operators = {name: in_own_process(profiled, options, name) for name in VARIANTS}
+        print(operators_table(operators))
+        return operators
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in VARIANTS}
     for number in range(options.rounds):
         for name in in_turn(list(VARIANTS), number):
@@ -349,29 +350,38 @@ def table(kind: str, result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def profiled(options: argparse.Namespace, name: str) -> str:
-    """Time by operator of a step without dead groups, at most 12 a phase, in Markdown; what is left is the update's."""
+def profiled(options: argparse.Namespace, name: str) -> dict[str, list[list[str]]]:
+    """Phase → its ten largest operators in a step without dead groups: name, share of the phase's time, calls."""
     with profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         trained(options, name, [NONE_DEAD])
     spent: dict[str, Counter[str]] = defaultdict(Counter)
     calls: dict[str, Counter[str]] = defaultdict(Counter)
-    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for event in profiler.events():
-        if event.name.startswith("phase: "):
-            spans[event.name.removeprefix("phase: ")].append((event.time_range.start, event.time_range.end))
-    for event in profiler.events():
+    events = profiler.events()
+    opened = [event for event in events if event.name.startswith("phase: ")]
+    for event in events:
         started = event.time_range.start
-        open_now = [phase for phase in PHASES[:3] if any(begin <= started < end for begin, end in spans[phase])]
-        if open_now and not event.name.startswith("phase: "):
-            spent[open_now[0]][event.name] += event.self_cpu_time_total
-            calls[open_now[0]][event.name] += 1
-    lines = []
-    for phase, operators in spent.items():
-        lines += [f"| {phase} | s | share | calls |", "|---|---|---|---|"]
-        for operator, microseconds in operators.most_common(12):
-            share = microseconds / operators.total()
-            lines.append(f"| `{operator}` | {microseconds / 1e6:.2f} | {share:.0%} | {calls[phase][operator]:,} |")
-        lines.append("")
+        around = {span.name for span in opened if span.time_range.start <= started < span.time_range.end}
+        phase = next((phase for phase in PHASES[:3] if f"phase: {phase}" in around), None)  # the innermost comes first
+        if phase is not None and not event.name.startswith("phase: "):
+            spent[phase][event.name] += event.self_cpu_time_total
+            calls[phase][event.name] += 1
+    return {
+        phase: [
+            [f"`{operator.removeprefix('aten::')}`", f"{time / operators.total():.1%}", f"{calls[phase][operator]:,}"]
+            for operator, time in operators.most_common(10)
+        ]
+        for phase, operators in spent.items()
+    }
+
+
+def operators_table(found: dict[str, dict[str, list[list[str]]]]) -> str:
+    """Both sides' operators of each phase, in Markdown."""
+    heads = " | ".join(f"{name} | share | calls" for name in found)
+    lines = [f"| phase | {heads} |", "|---" * (1 + 3 * len(found)) + "|"]
+    for phase in PHASES[:3]:
+        columns = [operators.get(phase, []) for operators in found.values()]
+        for cells in zip_longest(*columns, fillvalue=["", "", ""]):
+            lines.append(f"| {phase} | {' | '.join(cell for each in cells for cell in each)} |")
     return "\n".join(lines)
 
 
