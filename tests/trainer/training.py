@@ -6,10 +6,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from datasets import Dataset
+from transformers import AutoModelForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
 from evenkeel.trainer import RLVRTrainer
@@ -132,7 +134,7 @@ def logged(trainer: Any, name: str) -> list[float]:
     return [line[name] for line in trainer.state.log_history if name in line]
 
 
-def max_difference(first: GRPOTrainer, second: GRPOTrainer) -> float:
+def max_difference(first: Any, second: Any) -> float:
     """Largest absolute difference between the two final policies' weights."""
     pairs = zip(first.model.state_dict().values(), second.model.state_dict().values(), strict=True)
     return max((a.float() - b.float()).abs().max().item() for a, b in pairs)
@@ -140,13 +142,8 @@ def max_difference(first: GRPOTrainer, second: GRPOTrainer) -> float:
 
 def moved(trainer: GRPOTrainer, model: Path) -> float:
     """Largest absolute difference between the trainer's policy and the weights it started from."""
-    from transformers import AutoModelForCausalLM
-
-    start = AutoModelForCausalLM.from_pretrained(model).state_dict()
-    return max(
-        (value.cpu().float() - start[name].float()).abs().max().item()
-        for name, value in trainer.model.state_dict().items()
-    )
+    start = AutoModelForCausalLM.from_pretrained(model).to(trainer.model.device)
+    return max_difference(trainer, SimpleNamespace(model=start))
 
 
 def run_on(processes: int, program: str, model: Path, folder: Path, *arguments: str) -> None:

@@ -116,7 +116,7 @@ def test_whole_groups_and_advantages_of_tokens(tiny_model, tmp_path: Path, keep_
 
 
 def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: Path):
-    settings: dict[str, Any] = {"max_steps": 3, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}
+    settings: dict[str, Any] = {"max_steps": 6, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}
     settings |= {"optim": "sgd", "learning_rate": 1.0, "max_completion_length": 24}
     lopti = {"update_schedule": {"name": "lopti", "eta": 0.05}, "token_weight": "adv_reweight"}
     stock = ours(tiny_model, tmp_path / "trl", strategies=lopti, **settings)

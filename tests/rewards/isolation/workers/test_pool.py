@@ -141,15 +141,11 @@ def test_a_worker_that_cannot_start_is_an_error_and_no_loop(target, said):
         WorkerPool(target, workers=2).map([1, 2, 3])
 
 
-def _pid_of_a_worker(pool: WorkerPool, answers: multiprocessing.Queue) -> None:
-    answers.put(pool.map([["pid", None]])[0].value)
-
-
 def test_a_forked_child_starts_its_own_workers(pool):
     own = pool.map([["pid", None]])[0].value
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
-    child = context.Process(target=_pid_of_a_worker, args=(pool, answers))
+    child = context.Process(target=lambda: answers.put(pool.map([["pid", None]])[0].value))
     child.start()
     childs = answers.get(timeout=60)
     child.join()
