@@ -7,7 +7,7 @@ the same, so that all steps of both sides generate the same tokens, and their gr
 
     python -m scripts.benchmarks.whole_step MODEL --rounds 2       # 10 minutes on two cores with a model of 135 million
     python -m scripts.benchmarks.whole_step MODEL --profile        # shares of the time by operator
-    python -m scripts.benchmarks.whole_step MODEL --trls-cut       # ours with TRL's micro-batches and generation
+    python -m scripts.benchmarks.whole_step MODEL --trls-cut       # ours with Speed's defaults
 """
 
 import argparse
@@ -175,12 +175,14 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--rows-each", type=int, default=8, help="rows of a micro-batch; default %(default)s")
     command.add_argument("--longest", type=int, default=96, help="tokens of a completion at most; default %(default)s")
     command.add_argument("--profile", action="store_true", help="print shares of the time by operator instead")
-    command.add_argument("--trls-cut", action="store_true", help="ours is RLVRTrainer with TRL's own ways throughout")
+    own_ways = "ours is RLVRTrainer with Speed's defaults: TRL's own ways"
+    command.add_argument("--trls-cut", action="store_true", help=own_ways)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Tables of both kinds of step, or of operators."""
-    print(f"{date.today()}, torch {torch.__version__}, {torch.get_num_threads()} threads", flush=True)
+    ways = "TRL's own ways" if options.trls_cut else "a run file's settings"
+    print(f"{date.today()}, torch {torch.__version__}, {torch.get_num_threads()} threads; ours: {ways}", flush=True)
     if options.profile:
         operators = {name: in_own_process(profiled, options, name) for name in VARIANTS}
         print(operators_table(operators))

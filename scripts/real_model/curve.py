@@ -49,16 +49,19 @@ def windows(rewards: pd.DataFrame) -> pd.DataFrame:
     return rewards.groupby(last).mean()
 
 
-def band(rewards: pd.DataFrame) -> pd.DataFrame:
+def band(rewards: pd.DataFrame, points: int = 1) -> pd.DataFrame:
     """Columns ``mean``, ``low`` and ``high``: where a window's mean lies in one more run, with 95 % confidence.
 
-    mean ± t · s · √(1 + 1/S) of S ≥ 2 seeds; s² is the variance between the seeds, mean over the W windows, so that t
-    has W · (S − 1) degrees of freedom.
+    mean ± t · s · √(1 + 1/S) of S ≥ 2 seeds; s² is the variance between the seeds, mean over the W windows. If windows
+    vary alike and independently, t has W · (S − 1) degrees of freedom.
+
+    Args:
+        points: windows that are compared; all of them lie there with 95 % confidence (Bonferroni).
     """
     means = windows(rewards)
     count, seeds = means.shape
     spread = math.sqrt(means.var(axis=1, ddof=1).mean() * (1 + 1 / seeds))
-    half = stats.t.ppf(0.975, count * (seeds - 1)) * spread
+    half = stats.t.ppf(1 - 0.025 / points, count * (seeds - 1)) * spread
     mean = means.mean(axis=1)
     return pd.DataFrame({"mean": mean, "low": (mean - half).clip(lower=0), "high": (mean + half).clip(upper=1)})
 

@@ -138,7 +138,7 @@ def refuse_other_weights(answer: list[tuple[str, float]]) -> None:
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """The command line."""
     command.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="files there are replaced")
-    command.add_argument("--hub", action="store_true", help="take the weights from the hub; other numbers")
+    command.add_argument("--hub", action="store_true", help="take the weights from the hub (not tried): other numbers")
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class CheckedBy:
         return handler(self.model().__pydantic_core_schema__)
 
     def _checked(self, given: dict[str, Any]) -> dict[str, Any]:
-        if given:  # transformers wants 4.0, not 4
+        if given:  # transformers wants 4.0, not 4; `_steps` are a share or a count
             read = self.model().model_validate(given)
             names = {name for name in given if not name.endswith("_steps")}
             given = given | read.model_dump(include=names)
