@@ -24,8 +24,6 @@ ON_CPU |= {"report_to": "none", "save_strategy": "no", "logging_steps": 1}
 PROMPTS = [
     {"prompt": [{"role": "user", "content": text}]} for text in ("a b", "c d e", "f", "g h a", "b b", "i", "c", "d e")
 ]
-
-
 CUT_IN_TWO = ({"microbatches": "planned"}, {"per_device_train_batch_size": 4, "steps_per_generation": 2})
 """Keywords of a trainer, and settings, under which TRL scores each rollout batch before it is trained."""
 
