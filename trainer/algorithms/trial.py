@@ -88,10 +88,10 @@ def tried(strategy: Strategy) -> Strategy:
             or an estimator's advantages change with another group's rows without the trait for that.
     """
     spec = strategy.kind, strategy.name, str(strategy.options)
-    ships = built_in(strategy.kind).get(strategy.name) is strategy.function
-    if not ships or spec not in _FOUND:
-        _FOUND[spec] = _trial(strategy)
-    token_level, cut = _FOUND[spec]
+    found = _FOUND if built_in(strategy.kind).get(strategy.name) is strategy.function else {}
+    if spec not in found:
+        found[spec] = _trial(strategy)
+    token_level, cut = found[spec]
     return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
 
 

@@ -121,3 +121,11 @@ def test_a_part_that_looks_at_the_whole_microbatch_later_depends_on_the_cut():
     assert not separable(find_strategy(TOKEN_WEIGHT, mean_later), 1)
     assert not build(TOKEN_WEIGHT, one_row_later).traits.depends_on_the_cut
     assert separable(find_strategy(TOKEN_WEIGHT, one_row_later), 1)
+
+
+def test_an_own_part_with_the_name_of_one_that_ships_is_another():
+    def rloo(rewards, mask):
+        return rewards[:, None].expand(mask.shape)
+
+    assert build(ADVANTAGE, rloo).token_level
+    assert not build(ADVANTAGE, "rloo").token_level
