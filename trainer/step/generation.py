@@ -1,6 +1,6 @@
 """Compact generation: transformers' decoding that reads a prompt once; ended rows leave, and less is copied.
 
-The same seed gives the same tokens, except where rounding differs with fewer rows: of prompts, and of what still runs.
+The same seed gives the same tokens, except where rounding differs: with fewer rows, or with weights stored by column.
 """
 
 import json

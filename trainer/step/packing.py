@@ -5,7 +5,7 @@ Log-probabilities, entropies and gradients are those of the rows, up to the orde
 
 Each completion begins with a copy of the prompt's last token, which predicts its first; its own last token predicts
 nothing and is left out. With prompts of P tokens and completions of n₁ … n_k that is ``P − 1 + Σ n`` tokens instead of
-``Σ (P + n)``. SDPA computes all M² pairs of a packed sequence of M tokens, but on a CPU; `planned_cuts` counts them.
+``Σ (P + n)``. SDPA computes all M² pairs of a packed sequence of M tokens, but on a CPU; `planned_cuts` counts all.
 
 The other functions plan which rows go into which micro-batch, so that little is padding: pure functions of lengths.
 """
@@ -253,13 +253,14 @@ def visible(owner: Int[Tensor, "G M"]) -> Bool[Tensor, "G 1 M M"]:
 
 def attention_by_rows(owner: Int[Tensor, "G M"]) -> Callable[..., tuple[Tensor, None]]:
     """transformers' SDPA for the mask `visible`, which computes none of the pairs between two rows. ``owner``: on the
-    CPU; elsewhere, one call for each row would take longer than those pairs."""
+    CPU; on a GPU one call for each row is not measured."""
     runs = [each.unique_consecutive(return_counts=True) for each in owner]
     layouts = [(owners.tolist(), lengths.tolist()) for owners, lengths in runs]
 
     def attend(
-        module: Any, query: Tensor, key: Tensor, value: Tensor, _: Tensor, **keywords: Any
+        module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor, **keywords: Any
     ) -> tuple[Tensor, None]:
+        del attention_mask  # the layouts say the same
         sequences = []
         for place, (owners, lengths) in enumerate(layouts):
             q, k, v = (each[place : place + 1].split(lengths, 2) for each in (query, key, value))

@@ -1,6 +1,7 @@
 """Shared by every part of a step: the run's settings, its position, its processes, and temporary overrides."""
 
 import ctypes
+import os
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -132,15 +133,15 @@ def cheaper_on(device: torch.device, recomputed: bool = False) -> Iterator[None]
 
 
 def log_probs(hidden: Tensor, weight: Tensor, *options: Any) -> Any:
-    """TRL's head by autograd, which keeps up to 256 MiB of log-probabilities (N, V) where TRL's backward pass makes
-    logits again. Elsewhere TRL's, 4,096 words at a time: its 32,768 take 1.5 times as long."""
+    """TRL's head by autograd, where the three arrays (N, V) that live at once, log-probabilities among them, take up to
+    256 MiB. Elsewhere TRL's, 4,096 words at a time: its 32,768 take 1.5 times as long."""
     bias, targets, temperature, _, *others = options
     plain = bias is None
     plain &= others == [None, 1.0, ("log_probs", "entropy")]
     plain &= hidden.dtype == weight.dtype == torch.float32
     plain &= not torch.is_autocast_enabled("cpu")
     plain &= not hasattr(weight, "ds_id")  # ZeRO-3
-    plain &= len(hidden) * len(weight) <= 2**26
+    plain &= 3 * len(hidden) * len(weight) <= 2**26
     if not plain:
         options = bias, targets, temperature, 4096, *others
         return ChunkedLogProbFunction.apply(hidden, weight, *options)
@@ -151,11 +152,12 @@ def log_probs(hidden: Tensor, weight: Tensor, *options: Any) -> Any:
 
 
 def keep_freed_memory() -> None:
-    """Let glibc, where it is there, keep freed memory, up to the process's peak, for the next tensors. The system fills
-    each page that it gives out again with zeros: a tenth of an update's processor time."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)
-    mallopt(-4, 0)  # M_MMAP_MAX
-    mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+    """Let glibc, where the environment sets nothing of it, keep freed memory, up to the process's peak, for the next
+    tensors. The system fills each page that it gives out again with zeros: a tenth of an update's processor time."""
+    if {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_MAX_", "GLIBC_TUNABLES"}.isdisjoint(os.environ):
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)
+        mallopt(-4, 0)  # M_MMAP_MAX
+        mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
 @contextmanager

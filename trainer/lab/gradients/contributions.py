@@ -75,9 +75,8 @@ class ReplayedBatch:
 def passes(strategies: Strategies, batch: ReplayedBatch, recipe: Recipe) -> list[Tensor]:
     """(N, T) for each pass of the update schedule: ``k_i · A_{i,t} · w_{i,t} · c_{i,t}`` on the pass's tokens.
 
-    ``k_i`` is `loss_scale`. At ρ = 1 every TRL loss has the gradient ``A ∇ log π`` and
-    clips nothing. A coefficient is evaluated at log ρ = 0, in `COEFFICIENT_LOSS`. The passes add up to the joint
-    update.
+    ``k_i`` is `loss_scale`. At ρ = 1 every TRL loss has the gradient ``A ∇ log π`` and clips nothing. A coefficient is
+    evaluated at log ρ = 0, in `COEFFICIENT_LOSS`. The passes add up to the joint update.
 
     Raises:
         PartError: a strategy asks for a signal that was not recorded, or breaks its contract.

@@ -34,7 +34,7 @@ def write_sweep(
         {
             "name": plan.cell.name,
             **asdict(plan.cell),
-            "budget": {key: _plain(value) for key, value in asdict(plan.budget).items()},
+            "budget": {k: float(v) if isinstance(v, Fraction) else v for k, v in asdict(plan.budget).items()},
         }
         for plan in plans
     ]
@@ -148,7 +148,3 @@ class SweepRunner:
                 (self.queue.stop if self.stops == 1 else self.queue.kill)(entry.attempt, entry.directory)
             except SchedulerError as refusal:
                 self.say(f"{entry.name}: could not be stopped ({refusal})")
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if isinstance(value, Fraction) else value
