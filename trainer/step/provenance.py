@@ -262,11 +262,9 @@ def compute_dtype(args: Any, model: Any) -> torch.dtype:
 
 
 class EngineCheck:
-    """Compares vLLM's log-probabilities with the trainer's.
-
-    After every weight sync vLLM continues 8 prompts of 16 random tokens by 16 tokens, drawn as rollouts are but with a
-    seed of their own, and the trainer computes their log-probabilities. The largest difference over all ranks is logged
-    as ``vllm/agreement_max``; above ``bound`` (``None`` = that of `BOUNDS`) every rank raises."""
+    """Compares vLLM's log-probabilities with the trainer's: after every weight sync vLLM continues 8 prompts of 16
+    random tokens by 16, drawn as rollouts are but with a seed of their own. The largest difference over all ranks is
+    logged as ``vllm/agreement_max``; above ``bound`` (``None`` = that of `BOUNDS`) every rank raises."""
 
     def __init__(self, setup: Setup, bound: float | None) -> None:
         self.ranks, self.tokenizer, self.dtype = setup.ranks, setup.tokenizer, setup.dtype

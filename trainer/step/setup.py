@@ -154,10 +154,12 @@ def log_probs(hidden: Tensor, weight: Tensor, *options: Any) -> Any:
 def keep_freed_memory() -> None:
     """Let glibc, where the environment sets nothing of it, keep freed memory, up to the process's peak, for the next
     tensors. The system fills each page that it gives out again with zeros: a tenth of an update's processor time."""
-    if {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_MAX_", "GLIBC_TUNABLES"}.isdisjoint(os.environ):
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)
-        mallopt(-4, 0)  # M_MMAP_MAX
-        mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+    own = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_MAX_", "GLIBC_TUNABLES"}
+    if own & {*os.environ}:
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)
+    mallopt(-4, 0)  # M_MMAP_MAX
+    mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
 @contextmanager
