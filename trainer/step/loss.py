@@ -51,7 +51,7 @@ class Loss:
             strategies.ask_for(signal, kind)
             for signal, kind in (("log_ratio", COEFFICIENT), ("old_logps", COEFFICIENT), ("old_logps", TOKEN_WEIGHT))
         )
-        self._old_logps: Tensor | None = None  # of this rank's rollout batch, and a last row of 0 for padding
+        self._old_logps: Tensor | None = None  # of the rollout batch; a last row of 0 for padding
 
     def begin_training(self) -> None:
         """Drop the checks of an optimizer step that was not finished."""

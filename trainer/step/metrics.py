@@ -135,7 +135,7 @@ class SharedPrefixMeter:
     KL term's gradient (β > 0) is part of it and need not cancel."""
 
     def __init__(self) -> None:
-        self._rollouts: list[Tensor] = []  # net and gross contributions (2, groups, positions) of each in the step
+        self._rollouts: list[Tensor] = []  # net and gross (2, groups, positions) of each
         self._current: Tensor | None = None
 
     def expect(self, num_groups: int, longest_prefix: int, device: torch.device) -> None:

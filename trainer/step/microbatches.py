@@ -435,7 +435,7 @@ def _gradient(
         found = torch.autograd.grad(loss, parameters, materialize_grads=True)
         flat = torch.cat([each.flatten().float() for each in found])
         total, size = total.add_(flat), size + float(flat.norm())
-        del loss, found, flat  # kept, they would lie where a CPU's heap has room for the next pass
+        del loss, found, flat  # kept, they would split a CPU's heap
     return size, total
 
 

@@ -289,7 +289,7 @@ def with_shared_prompts(model: Callable[..., Any], packed: Packing, *, recompute
         by_rows = {"_local_mapping": {"sdpa": attention_by_rows(packed.owner)}}
 
     def forward(*, input_ids: Tensor, attention_mask: Tensor, labels: Tensor, **keywords: Any) -> SimpleNamespace:
-        del attention_mask  # the packing has the tokens, the labels say which of them get a log-probability
+        del attention_mask  # the labels say which tokens get a log-probability
         following = labels.flatten()[packed.source + 1].masked_fill(packed.owner < 0, -100)
         with temporarily(ALL_ATTENTION_FUNCTIONS, by_rows):
             outputs = model(

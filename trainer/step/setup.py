@@ -124,27 +124,23 @@ def cheaper_on(device: torch.device, recomputed: bool = False) -> Iterator[None]
     ``recomputed`` in the backward pass, which runs outside, attention stays as it is."""
     on_cpu = device.type == "cpu"
     attention = {"use_gqa_in_sdpa": lambda *_: True} if on_cpu and not recomputed else {}
-    head: dict[str, Any] = {}
-    if on_cpu:
-        head = {"_use_triton": lambda _: True}
-        head["_ChunkedLogProbFunction"] = SimpleNamespace(apply=log_probs)
+    tiles = {"_use_triton": lambda _: True, "_ChunkedLogProbFunction": SimpleNamespace(apply=log_probs)}
+    head: dict[str, Any] = tiles if on_cpu else {}
     with temporarily(sdpa_attention, attention), temporarily(trl_head, head):
         yield
 
 
 def log_probs(hidden: Tensor, weight: Tensor, *options: Any) -> Any:
-    """TRL's head by autograd, where the three arrays (N, V) that live at once, log-probabilities among them, take up to
-    256 MiB. Elsewhere TRL's, 4,096 words at a time: its 32,768 take 1.5 times as long."""
+    """TRL's head by autograd, where its three arrays (N, V) take no more than TRL's seven tiles of 32,768 words do, and
+    768 MiB at most. Elsewhere TRL's, 4,096 words at a time: its 32,768 take 1.5 times as long."""
     bias, targets, temperature, _, *others = options
-    plain = bias is None
-    plain &= others == [None, 1.0, ("log_probs", "entropy")]
+    plain = bias is None and others == [None, 1.0, ("log_probs", "entropy")]
     plain &= hidden.dtype == weight.dtype == torch.float32
     plain &= not torch.is_autocast_enabled("cpu")
     plain &= not hasattr(weight, "ds_id")  # ZeRO-3
-    plain &= 3 * len(hidden) * len(weight) <= 2**26
+    plain &= len(weight) <= 2**16 and len(hidden) * len(weight) <= 2**26
     if not plain:
-        options = bias, targets, temperature, 4096, *others
-        return ChunkedLogProbFunction.apply(hidden, weight, *options)
+        return ChunkedLogProbFunction.apply(hidden, weight, bias, targets, temperature, 4096, *others)
     logs = (hidden / temperature @ weight.T).log_softmax(1)
     logps = logs.gather(1, targets[:, None]).squeeze(1)
     entropies = checkpoint(lambda each: -torch.linalg.vecdot(each.exp(), each), logs, use_reentrant=False)
@@ -154,8 +150,7 @@ def log_probs(hidden: Tensor, weight: Tensor, *options: Any) -> Any:
 def keep_freed_memory() -> None:
     """Let glibc, where the environment sets nothing of it, keep freed memory, up to the process's peak, for the next
     tensors. The system fills each page that it gives out again with zeros: a tenth of an update's processor time."""
-    own = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_MAX_", "GLIBC_TUNABLES"}
-    if own & {*os.environ}:
+    if {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_MAX_", "GLIBC_TUNABLES"} & {*os.environ}:
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)
     mallopt(-4, 0)  # M_MMAP_MAX

@@ -141,7 +141,7 @@ class RLVRTrainer(GRPOTrainer):
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         compatibility.check_combination(self.args, self.strategies, speed, drop_in=drop_in)
         if speed.staleness:
-            self.vllm_importance_sampling_correction = False  # with vLLM, π_old are its own: nothing to correct
+            self.vllm_importance_sampling_correction = False  # π_old are vLLM's own: nothing to correct
         self.num_iterations *= strategies.schedule.num_passes  # TRL trains a rollout batch pass by pass
         setup = setup_of(self, speed, cut, decodes=bool(evaluation.decodings), drop_in=drop_in)
         self.parts = Parts(setup, self, engine, evaluation, guards)
@@ -385,7 +385,8 @@ class RLVRTrainer(GRPOTrainer):
         draw = None
         if (noise := self.parts.common_noise) is not None:
             draw = noise.draw(prompt_ids, self._position.rollout if self.model.training else generation.EVALUATION)
-        with generation.compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw):
+        model = self.accelerator.unwrap_model(self.model_wrapped)
+        with generation.compact_generation(model, draw, self.max_completion_length):
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
 
     def _sync_weights(self, sync_weights: Callable[[], None]) -> None:
@@ -477,7 +478,7 @@ class RLVRTrainer(GRPOTrainer):
         if parts.common_noise is not None:
             parts.common_noise.start_over()
         with parts.phases("evaluate"):
-            if not parts.held_out.options.decodings:  # with them `HeldOut` sets the seed for each set
+            if not parts.held_out.options.decodings:  # else `HeldOut` sets each set's seed
                 with parts.held_out.own_randomness():
                     return super().evaluate(eval_dataset, *positional, **keywords)
             datasets = self.eval_dataset if eval_dataset is None else eval_dataset
@@ -510,7 +511,7 @@ class RLVRTrainer(GRPOTrainer):
             return None, None, None
         if held_out.options.decodings or self.strategies.are_trls_own:
             return super().prediction_step(model, inputs, *positional, **keywords)
-        self._prepare_inputs(inputs)  # completions and rewards; no loss: TRL's advantages are not trained on
+        self._prepare_inputs(inputs)  # no loss: TRL's advantages are not trained on
         return None, None, None
 
     def _answered(self, rows: list[Any]) -> Answered:

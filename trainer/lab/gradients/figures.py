@@ -74,7 +74,7 @@ def figures(batches: Iterable[Sequence[Row]], policy: Any, recipe: Recipe, strat
         if not groups:
             asked, absent = replayable(asked, trained)
         groups += len(batch.prompt_ids)
-        known: dict[bytes, SingleSteps] = {}  # passes of several strategies add up to the same contributions
+        known: dict[bytes, SingleSteps] = {}  # several strategies have the same contributions
         for named in asked:
             contributions = trained(named.parts)
             joint = sum(contributions, torch.zeros(()))

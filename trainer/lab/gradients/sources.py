@@ -62,7 +62,7 @@ def sampled_batches(config_path: Path, overrides: Sequence[str], batches: int) -
         args = experiment.args
         # a run file must not say 0
         args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0
-        _ = experiment.rows  # loaded here, so that messages about them are still printed
+        _ = experiment.rows  # loaded while messages are still printed
         with contextlib.redirect_stdout(io.StringIO()):
             trainer = experiment.trainer
             trainer.add_callback(Rollouts(trainer, Path(directory), experiment.config.logging))

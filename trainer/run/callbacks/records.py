@@ -38,7 +38,7 @@ class MetricsFile(TrainerCallback):
             metrics = RunRecord(self.path.parent).metrics
             reached = [entry for entry in metrics if entry["step"] <= state.global_step]
             kept = [entry for entry in reached if "train_runtime" not in entry]
-            draft = self.path.with_suffix(".draft")  # a kill while it is written must not cost the history
+            draft = self.path.with_suffix(".draft")  # a kill must not cost the history
             draft.write_text("".join(f"{json.dumps(entry)}\n" for entry in kept))
             draft.replace(self.path)
 

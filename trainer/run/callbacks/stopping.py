@@ -63,7 +63,7 @@ class StopAtRolloutBoundary(TrainerCallback):
     def _request(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         if number == signal.SIGTERM and peer_died():
-            os._exit(FAILED)  # no batch ends without the rank that is gone; the launcher says which
+            os._exit(FAILED)  # no batch ends without a rank that is gone
         if self.requested:
             if number == signal.SIGINT and now - self.first_request > SAME_REQUEST:
                 raise KeyboardInterrupt

@@ -77,7 +77,7 @@ def _locate(data: Any, tree: Node, keys: tuple[str, ...], run_folder: Path) -> N
     folders = (folder, Path()) if is_in_file else (Path(), folder)
     found, text = local_path(node.value, *folders), expanded(node.value)
     if found is None and keys[0] == "model" and not Path(text).parent.is_dir() and (folder / text).parent.is_dir():
-        found = (folder / text).absolute()  # so that messages name the place that was searched
+        found = (folder / text).absolute()  # so that messages name the place searched
     for key in keys[:-1]:
         data = data[key]
     data[keys[-1]] = text if found is None else str(found)
