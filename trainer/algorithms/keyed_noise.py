@@ -73,26 +73,6 @@ def keyed_draw(
     return (probs / keyed_exponentials(keys, position, probs.shape[1])).argmax(-1)
 
 
-def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
-    """The draw (R,) of ``torch.multinomial`` for ascending ``rows`` (R,) of a batch of ``batch`` rows; probs (R, V).
-
-    It takes the largest quotient of probability and Exp(1) noise of torch's stream, drawn for the whole batch. On a CPU
-    `exponential_` computes the same one logarithm at a time; here it is negative, and made row by row.
-    """
-    if probs.device.type != "cpu":
-        return (probs / probs.new_empty(batch, probs.shape[1]).exponential_()[rows]).argmax(-1)
-    running = dict(zip(rows.tolist(), probs, strict=True))
-    tokens = []
-    noise = probs.new_empty(probs.shape[1])
-    uniform = torch.empty(probs.shape[1], dtype=torch.float64)
-    for row in range(batch):
-        uniform.uniform_()
-        if row in running:
-            noise.copy_(uniform.neg_().log1p_())
-            tokens.append(torch.div(running[row], noise, out=noise).min(-1).indices)
-    return torch.stack(tokens)
-
-
 def _mixed(state: Tensor) -> Tensor:
     """SplitMix64's finalizer of int64, which wraps as unsigned numbers do."""
     first, second, last = _SHIFTS

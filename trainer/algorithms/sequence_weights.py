@@ -1,5 +1,6 @@
 """Weights of trajectories: in the configured loss, by importance ratio, and transforms of a group's weights after which
-tokens that the group shares cancel."""
+tokens that the group shares cancel.
+"""
 
 from typing import Literal
 

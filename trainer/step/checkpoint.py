@@ -26,7 +26,8 @@ _SETTINGS = ("weight_decay", "betas", "eps")
 @dataclass(frozen=True)
 class LogState:
     """Measurements of one rank since the last log line, at step ``last_logged``: TRL's metrics, the state of `Means`,
-    and transformers' sum of losses; ``total_loss`` is the sum up to that line."""
+    and transformers' sum of losses; ``total_loss`` is the sum up to that line.
+    """
 
     metrics: Mapping[str, list[float]]
     means: Mapping[str, Mapping[str, Any]]

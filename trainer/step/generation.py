@@ -1,27 +1,25 @@
 """Compact generation: transformers' decoding that reads a prompt once; ended rows leave, and less is copied.
 
-The same seed gives the same tokens, except where rounding differs: with fewer rows, or with weights stored by column.
+The same seed gives the same tokens, except where rounding differs with fewer rows, of prompts and of what still runs.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import DynamicCache, GenerationConfig, PretrainedConfig
 from transformers.cache_utils import DynamicLayer
 
 from evenkeel.rewards.verifier import readable
-from evenkeel.trainer.algorithms.keyed_noise import drawn, keyed_draw, row_key
+from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
 from evenkeel.trainer.step.setup import Ranks, cheaper_on, temporarily
 
-BY_COLUMN_FROM = 32
-"""Tokens of the ``longest`` completion from which `stored_by_column` pays: a copy costs what about 13 tokens save."""
 KEPT = 0.9
 """Ended rows leave once no more than this share of the batch is running: leaving copies what stays."""
 _BY_ROW = ("attention_mask", "position_ids")
@@ -179,6 +177,26 @@ def sample_running(
         model_kwargs = _of_rows(model_kwargs, kept)
 
 
+def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
+    """The draw (R,) of ``torch.multinomial`` for ascending ``rows`` (R,) of a batch of ``batch`` rows; probs (R, V).
+
+    It takes the largest quotient of probability and Exp(1) noise of torch's stream, drawn for the whole batch. On a CPU
+    `exponential_` computes the same one logarithm at a time; here it is negative, and made row by row.
+    """
+    if probs.device.type != "cpu":
+        return (probs / probs.new_empty(batch, probs.shape[1]).exponential_()[rows]).argmax(-1)
+    running = dict(zip(rows.tolist(), probs, strict=True))
+    tokens = []
+    noise = probs.new_empty(probs.shape[1])
+    uniform = torch.empty(probs.shape[1], dtype=torch.float64)
+    for row in range(batch):
+        uniform.uniform_()
+        if row in running:
+            noise.copy_(uniform.neg_().log1p_())
+            tokens.append(torch.div(running[row], noise, out=noise).min(-1).indices)
+    return torch.stack(tokens)
+
+
 def _of_rows(model_kwargs: dict[str, Any], rows: Tensor) -> dict[str, Any]:
     """The arguments of ``rows`` (R,) of the batch, which may repeat; the cache is changed in place."""
     model_kwargs["past_key_values"].batch_select_indices(rows)
@@ -186,21 +204,7 @@ def _of_rows(model_kwargs: dict[str, Any], rows: Tensor) -> dict[str, Any]:
 
 
 @contextmanager
-def stored_by_column(model: Any) -> Iterator[None]:
-    """Inside, on a CPU, products of few rows take less time: linear layers use copies of their float32 weights by
-    column, 16 numbers apart, as a distance of a power of 2 would be slow. A head that is the embedding stays."""
-    embedding = model.get_input_embeddings().weight
-    linear = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
-    with ExitStack() as copies:
-        for layer in linear if model.device.type == "cpu" else []:
-            if layer.weight is not embedding and layer.weight.dtype == torch.float32:
-                padded = nn.functional.pad(layer.weight.detach().T, (0, 16))
-                copies.enter_context(temporarily(layer, {"weight": padded[:, :-16].T}))
-        yield
-
-
-@contextmanager
-def compact_generation(model: Any, draw: Draw | None = None, longest: int = BY_COLUMN_FROM) -> Iterator[None]:
+def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
     """Inside, ``model.generate`` decodes with `sample_running` and a `preallocated_cache`; ``draw`` as there."""
     plain = model.generate
 
@@ -208,8 +212,7 @@ def compact_generation(model: Any, draw: Draw | None = None, longest: int = BY_C
         cache = preallocated_cache(model.config)
         return plain(*positional, **keywords, custom_generate=partial(sample_running, draw=draw), past_key_values=cache)
 
-    by_column = stored_by_column(model) if longest >= BY_COLUMN_FROM else nullcontext()
-    with temporarily(model, {"generate": generate}), cheaper_on(model.device), by_column:
+    with temporarily(model, {"generate": generate}), cheaper_on(model.device):
         yield
 
 

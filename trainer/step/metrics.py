@@ -27,7 +27,8 @@ class Means:
     """Means and maxima of the values added since the last `read`; all ranks must add the same names.
 
     Values that are not finite are not counted: the guards skip such an optimizer step. Nothing is copied from or to the
-    device before `read`."""
+    device before `read`.
+    """
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
@@ -96,7 +97,8 @@ class Throughput:
 
     ``generated_tokens_per_second`` counts what the policy sampled for training, ``trained_…`` prompts and completions
     of the trained micro-batches. ``mfu`` (%) is 6 FLOPs a weight and token, and attention over whole rows, over
-    the peak of the devices in the seconds of the update; not logged where TRL does not know the model or device."""
+    the peak of the devices in the seconds of the update; not logged where TRL does not know the model or device.
+    """
 
     def __init__(self, config: Any, device: torch.device, dtype: torch.dtype) -> None:
         self.device, self.generated, self.peak = device, 0, None
@@ -132,7 +134,8 @@ class SharedPrefixMeter:
     A token's contribution c is the loss's gradient with respect to its log-probability, read while the gradient flows.
     For every group and every position of the prefix that its responses share: ``R = |Σ_i c_i| / Σ_i |c_i|``, summed
     over the micro-batches and ranks of the step; the mean over the groups and positions where anything contributed. A
-    KL term's gradient (β > 0) is part of it and need not cancel."""
+    KL term's gradient (β > 0) is part of it and need not cancel.
+    """
 
     def __init__(self) -> None:
         self._rollouts: list[Tensor] = []  # net and gross (2, groups, positions) of each
@@ -219,7 +222,8 @@ def over_all_microbatches(
 
     TRL's means over micro-batches become means over all tokens (``by_sequence``: clip shares over all responses);
     ``clip_ratio/low_min`` and ``high_max`` are dropped. A response that was left out (advantage 0 under β = 0) counts
-    as not clipped; ``entropy`` is over the responses that are trained, and absent where there are none."""
+    as not clipped; ``entropy`` is over the responses that are trained, and absent where there are none.
+    """
     tokens = loss_mask(batch).sum()
     for name in [name for name in metrics if name in _TOKEN_MEANS and metrics[name]]:
         value = metrics[name].pop()
@@ -244,7 +248,8 @@ def written_tokens(ids: Sequence[Any], tool_masks: Sequence[Any] | None) -> list
 
 def completion_lengths(lengths: Int[Tensor, " N"], is_truncated: Bool[Tensor, " N"]) -> dict[str, float]:
     """TRL's ``completions/…`` metrics for rows that a prompt sampler kept: tokens of all, and of those that ended.
-    Source: `GRPOTrainer._generate` of TRL 1.16."""
+    Source: `GRPOTrainer._generate` of TRL 1.16.
+    """
     ended = lengths[~is_truncated]
     ended = ended if len(ended) else lengths.new_zeros(1)
     found = {f"{AREA}clipped_ratio": is_truncated.float().mean().item()}

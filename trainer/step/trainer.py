@@ -385,8 +385,7 @@ class RLVRTrainer(GRPOTrainer):
         draw = None
         if (noise := self.parts.common_noise) is not None:
             draw = noise.draw(prompt_ids, self._position.rollout if self.model.training else generation.EVALUATION)
-        model = self.accelerator.unwrap_model(self.model_wrapped)
-        with generation.compact_generation(model, draw, self.max_completion_length):
+        with generation.compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw):
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
 
     def _sync_weights(self, sync_weights: Callable[[], None]) -> None:

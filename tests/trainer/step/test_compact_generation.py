@@ -58,17 +58,6 @@ def test_equal_prompts_and_rows_that_have_ended_are_not_computed(model: Any):
         assert needed <= computed <= needed / 0.9 + 1
 
 
-def test_weights_are_stored_by_column_meanwhile(model: Any):
-    layer = model.model.layers[0].mlp.up_proj
-    weight = layer.weight
-    with compact_generation(model, longest=31):
-        assert layer.weight is weight
-    with compact_generation(model, longest=32):
-        assert layer.weight.stride(0) == 1
-        assert torch.equal(layer.weight, weight)
-    assert layer.weight is weight
-
-
 def test_training_and_evaluation_are_the_same(tiny_model: Path, tmp_path: Path):
     peft = LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False)
     runs = []

@@ -157,7 +157,8 @@ def _end(run: RecordedRun, metric: str) -> float:
 def tax(runs: Runs, dataset: str) -> Floats:
     """Log of `kl`, from the initial policy on the trained tokens (those of held-out rows are not scored again), mean
     over the last tenth of the rollout batches, over the points of accuracy gained since before training; none where
-    nothing was gained."""
+    nothing was gained.
+    """
     found = []
     for run in runs:
         curve = run.held_out()[dataset]
@@ -169,7 +170,8 @@ def tax(runs: Runs, dataset: str) -> Floats:
 @outcome("nats a token", -1, metric=KL_DEAD)
 def kl_dead_groups(runs: Runs, dataset: str) -> Floats:
     """Mean of `groups/kl_dead`, from the initial policy on the tokens of groups whose rewards were all equal, over the
-    last tenth of the rollout batches up to the last that had some: rewards told nothing apart there."""
+    last tenth of the rollout batches up to the last that had some: rewards told nothing apart there.
+    """
     return np.array([_end(run, KL_DEAD) for run in runs])
 
 
@@ -180,7 +182,8 @@ def _log(value: float) -> float:
 @outcome("nats", 1, by_item=True, samples=2, start=True, reason="No row has two right answers throughout.")
 def drift_between_right_answers(runs: Runs, dataset: str) -> Floats:
     """Entropy of the clusters of a row's equal right answers at the last evaluation − before training, of equally many
-    answers everywhere (rarefied): the fewest of the row before or after in a compared run; rows with two or more."""
+    answers everywhere (rarefied): the fewest of the row before or after in a compared run; rows with two or more.
+    """
     return entropy_changes([right_clusters(run, dataset) for run in runs])
 
 

@@ -9,7 +9,7 @@ Notation: T trained parameters, layers of width h, n processes. Bytes throughout
 - logits: TRL 1.16 projects in tiles of 4,096 tokens × 32,768 words and never holds all of them; its backward pass holds
   the gradient of the output layer and of the hidden states in float32. Without Triton it also holds seven tiles in
   float32 and a mask (`_backward_tile` there).
-- generation without vLLM: keys and values of all that one process draws together; on a CPU float32 weights once more.
+- generation without vLLM: the keys and values of all sequences that one process draws together.
 - FSDP2: accelerate reduces gradients once an optimizer step; until then each device accumulates all of them.
 - on a CPU: the libraries; and freed activations, as many again, which glibc's heap keeps between what stays: gradients,
   an adapter's moments. With all weights trained no step has both these and the tiles (configs/accelerate/README.md).
@@ -152,8 +152,6 @@ def _terms(model: ModelSize, training: Training, sharding: Sharding, processes: 
     if training.rows_generated:
         of_a_token = 2 * model.layers * model.key_value_heads * model.head_dim * computed
         yield Term("keys and values", training.rows_generated * training.tokens * of_a_token, "generation")
-        if not training.on_gpu and computed == 4:
-            yield Term("weights by column", 4 * (model.parameters - embeddings), "generation")
     if training.vllm_bytes:
         yield Term("vLLM", training.vllm_bytes, "always")
     if training.on_gpu:

@@ -27,7 +27,8 @@ from evenkeel.trainer.run.record.files import (
 @dataclass(frozen=True)
 class RunRecord:
     """The files of the run in the directory ``path``. What an unfinished run lacks is empty; `DamagedFileError` where a
-    file does not hold what was written there."""
+    file does not hold what was written there.
+    """
 
     path: Path
 
