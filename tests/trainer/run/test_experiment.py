@@ -45,6 +45,7 @@ COUNTDOWN = ROOT / "configs" / "tiny_policy" / "countdown"
 
 
 def test_an_adapter_is_merged_in_the_precision_that_it_was_trained_in(tmp_path: Path):
+    torch.manual_seed(0)
     base, adapter = tmp_path / "base", tmp_path / "adapter"
     AutoModelForCausalLM.from_pretrained(COUNTDOWN, dtype=torch.bfloat16).save_pretrained(base)
     AutoTokenizer.from_pretrained(COUNTDOWN).save_pretrained(adapter)
