@@ -78,7 +78,7 @@ def test_it_trains_on_the_device(name: str):
 def test_ours_waits_in_no_micro_batch(name: str):
     """But for the checks of an optimizer step's weights and coefficients, which are read once, at its end."""
     trainer = trained(name)
-    assert trainer.waits in ([], ["loss.py:raise_first"] * trainer.state.global_step)
+    assert trainer.waits in ([], ["loss.py:finish"] * trainer.state.global_step)
 
 
 def test_waits_are_seen():
