@@ -5,7 +5,7 @@ Log-probabilities, entropies and gradients are those of the rows, up to the orde
 
 Each completion begins with a copy of the prompt's last token, which predicts its first; its own last token predicts
 nothing and is left out. With prompts of P tokens and completions of n₁ … n_k that is ``P − 1 + Σ n`` tokens instead of
-``Σ (P + n)``. SDPA computes all M² pairs of a packed sequence of M tokens, but on a CPU; `planned_cuts` counts all.
+``Σ (P + n)``. SDPA computes all M² pairs of a packed sequence of M tokens, except on a CPU; `planned_cuts` counts all.
 
 The other functions plan which rows go into which micro-batch, so that little is padding: pure functions of lengths.
 """

@@ -35,7 +35,7 @@ class Phases:
 
     def __init__(self) -> None:
         self._seconds = dict.fromkeys(TIMED, 0.0)
-        self._open: list[tuple[str, float]] = []  # and since when each is the innermost
+        self._open: list[tuple[str, float]] = []  # name, and since when it is the innermost
         self._microbatch_ended: float | None = None
         self._failed: str | None = None
         self._after_backward = False

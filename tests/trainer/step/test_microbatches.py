@@ -1,6 +1,9 @@
 """Planned micro-batches: the accumulated gradient of every optimizer step is that of TRL's cut, from fewer tokens."""
 
 import gc
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +210,17 @@ def test_neither_loss_nor_gradients_of_one_pass_are_held_during_the_next():
 
     _gradient(loss_of, [{}, {}, {}], [weight])
     assert held == [2, 2, 2]  # the weight and the sum of gradients
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc")
+@pytest.mark.parametrize("environment", [{}, {"MALLOC_MMAP_MAX_": "65536"}], ids=["kept", "as_the_environment_says"])
+def test_freed_memory_is_kept(environment: dict[str, str]):
+    """Bytes of the process before 256 MiB are filled, and after they are freed."""
+    program = "import psutil, torch; from evenkeel.trainer.step.setup import keep_freed_memory as keep; keep(); "
+    program += "size = lambda: psutil.Process().memory_info().rss; old = size(); torch.ones(2**26); print(size() - old)"
+    said = subprocess.check_output([sys.executable, "-c", program], env={**os.environ, **environment}, text=True)
+    assert (int(said.split()[-1]) > 2**27) == (not environment)
 
 
 def test_cuts_are_compared_again_at_later_steps_by_the_step_alone():
