@@ -5,7 +5,9 @@ could write any score, whatever sandbox is around both. So only inert texts are 
 formulas over one-letter names and known functions, or literals without calls.
 
 The scorer of ``knights_knaves`` finds pairs of a name and a role in any text, and pays "… or 5", "if …" and "never: …".
-So the answer may have only words of the entry's own answer, and "is", "a", "an" and "and".
+So the answer may have only words of the entry's own answer, and "is", "a", "an" and "and". Others find the right answer
+beside any words ("not 288", "288 or 560"): theirs may have no more words than the entry's own. Three pay texts that are
+not the answer, "True" for "False" among them: theirs has to be the entry's own.
 """
 
 import re
@@ -13,23 +15,26 @@ import re
 MAX_CHARACTERS = 20_000
 
 EVALUATED = {
-    "countdown": "arithmetic",
-    "puzzle24": "arithmetic",
-    "simple_integration": "formula",
-    "intermediate_integration": "formula",
-    "polynomial_multiplication": "formula",
-    "string_insertion": "literal",
-    "binary_matrix": "literal",
-    "spiral_matrix": "literal",
-    "n_queens": "literal",
+    **dict.fromkeys(("countdown", "puzzle24"), "arithmetic"),
+    **dict.fromkeys(("simple_integration", "intermediate_integration", "polynomial_multiplication"), "formula"),
+    **dict.fromkeys(("string_insertion", "binary_matrix", "spiral_matrix", "n_queens"), "literal"),
 }
 """Task → the kind of text that its scorer evaluates."""
+
+PAYS_BESIDE = {
+    *("advanced_geometry", "gsm_symbolic", "kakurasu", "polynomial_equations"),
+    *("quantum_lock", "sokoban", "survo", "word_sorting"),
+}
+"""Tasks whose scorer pays the right answer among others."""
+PAYS_OTHERS = {"game_of_life_halting", "letter_jumble", "spell_backward"}
+"""Tasks whose scorer pays answers that are not right."""
 
 _TRIGONOMETRIC = {f"{arc}{name}" for arc in ("", "a") for name in ("sin", "cos", "tan", "cot", "sec", "csc")}
 _HYPERBOLIC = {f"{name}h" for name in _TRIGONOMETRIC}
 _FUNCTIONS = {"exp", "log", "ln", "sqrt", "Abs", "pi", "erf", "erfi", "li", "Ei", "Si", "Ci", "gamma"}
 _KNOWN = _FUNCTIONS | _TRIGONOMETRIC | _HYPERBOLIC
 _NAME = re.compile(r"[^\W\d]\w*")
+_RUN = re.compile(r"\d+(?:\.\d+)?|[^\W\d]+")  # a number or a word
 _STOPS = str.maketrans(".,()", "    ")
 _ATTRIBUTE = re.compile(r"\.\s*[^\W\d]|[^\W\d]\s*\.|\)\s*\.")
 _ARITHMETIC = re.compile(r"[0-9+\-*/()\s]*")
@@ -50,7 +55,13 @@ def objection(task: str, answer: str, gold: object = None) -> str:
             return "the answer is not a formula of numbers, one-letter names and known functions"
     if kind == "literal" and (_IN_NO_LITERAL.search(answer) or _ATTRIBUTE.search(answer)):
         return "the answer holds what a program has and a list has not"
-    if task == "knights_knaves" and isinstance(gold, str):
+    if not isinstance(gold, str):
+        return ""
+    if task in PAYS_OTHERS and answer.casefold() != gold.casefold():
+        return f"the answer is not {gold!r:.80}"
+    if task in PAYS_BESIDE and len(_RUN.findall(answer)) > len(_RUN.findall(gold)):
+        return "the answer holds more words or numbers than the right one"
+    if task == "knights_knaves":
         foreign = sorted(_words(answer) - _words(gold) - {"is", "a", "an", "and"})
         return f"the answer holds {foreign[0][:40]!r}, which is not a word of the right one" if foreign else ""
     return ""

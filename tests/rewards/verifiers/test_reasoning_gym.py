@@ -26,6 +26,10 @@ INTEGRAL = entry("simple_integration", "X**2 + C", integrand="2*X", variable="X"
 STRING = entry("string_insertion", "ABCA")
 QUEENS = entry("n_queens", "_ Q\nQ _", valid_answers=["_ Q\nQ _"])
 SUM = entry("chain_sum", "12")
+APPLES, HALTS, WORD = (
+    entry(task, answer)
+    for task, answer in (("gsm_symbolic", "288"), ("game_of_life_halting", "False"), ("spell_backward", "ainomma"))
+)
 KNIGHTS = entry("knights_knaves", "Zoey is an angel, and Owen is a devil.")
 
 
@@ -58,6 +62,9 @@ def answered(answer):
                 "Zoey is an angel and a devil and Owen is a devil and Owen is an angel",
             ],
         ),
+        (APPLES, ["288", "$288", "288.0"], ["288 or 560", "not 288", "1 to 288", "560"]),
+        (HALTS, ["False", "false"], ["True", "0", "False or True", "no"]),
+        (WORD, ["ainomma", "Ainomma"], ["ainommas", "ainomma or talps", "ammonia"]),
         (SUM, ["12"], ["12 or 13", "the number 12", "13", "", "1 2"]),
     ],
     ids=lambda value: value["task"] if isinstance(value, dict) else None,
@@ -127,13 +134,19 @@ def test_an_unusable_reference_is_unscored(verifier, reference):
 
 
 @pytest.mark.slow
-def test_every_task_accepts_its_own_answer(verifier):
+def test_every_task_accepts_its_own_answer_and_nothing_beside_it(verifier):
     from reasoning_gym.factory import DATASETS
 
     without = set()
     for task in sorted(set(DATASETS) - {"composite"}):
         rows = GENERATORS["reasoning_gym"](part="train", task=task, train=2, test=0, seed=1)
-        if verifier.gold_completion(rows[0]["reference"]) is None:
+        references = [row["reference"] for row in rows]
+        check_references(verifier, references, task)
+        gold = json.loads(references[0]["entry"])["answer"]
+        if not isinstance(gold, str):
             without.add(task)
-        check_references(verifier, [row["reference"] for row in rows], task)
+            continue
+        texts = [answered(f"not {gold}"), answered(f"{gold} or 17"), answered("x")]
+        paid = [verdict.answer for verdict in verifier.judge_all(texts, references[:1] * 3) if verdict.score != 0]
+        assert not paid, (task, gold)
     assert without == {"boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour"}
