@@ -129,21 +129,13 @@ def code_block(completion: str) -> Extraction:
     return _program(blocks[-1][1] if blocks else final.text)
 
 
-def boxed_answer(completion: str) -> Extraction:
+def boxed_answers(completion: str) -> Extraction:
     r"""The content of the last ``\boxed{…}`` after the last ``</think>``, braces inside it paired.
 
-    Of nested boxes the outermost counts. A box that is not closed does not count, and a completion that breaks off
-    inside a box has no answer, whatever it boxed before.
-    """
-    final, boxes = _boxes(completion)
-    return Extraction(_content(final.text, boxes[-1])) if final.text is not None else final
-
-
-def boxed_answers(completion: str) -> Extraction:
-    r"""`boxed_answer`, or the list of the last boxes where nothing but a comma, "and" or "or" stands between them.
-
-    ``$x=\boxed{2}$ or $x=\boxed{3}$`` answers "2, 3". The same box again adds nothing. It has no
-    text if "the answer is" follows the last box with another value.
+    It is a list of the last ones where nothing but a comma, "and" or "or" stands between them:
+    ``$x=\boxed{2}$ or $x=\boxed{3}$`` answers "2, 3". The same box again adds nothing. Of nested boxes the outermost
+    counts. There is no text if "the answer is" follows the last box with another value, or if the completion breaks off
+    inside a box.
     """
     final, boxes = _boxes(completion)
     if final.text is None:
@@ -247,13 +239,6 @@ def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
     if any(box and (box.opened >= last_end or text[box.opened] != ".") for box in open_braces):
         return Extraction(None, "the last box is not closed"), []
     return (final if boxes else _NO_BOX), boxes
-
-
-def has_tags_once_in_order(completion: str) -> bool:
-    """True if ``<think>``, ``</think>``, ``<answer>`` and ``</answer>`` each occur exactly once, in this order."""
-    tags = (THOUGHT_OPENS, THOUGHT_CLOSES, ANSWER_OPENS, ANSWER_CLOSES)
-    positions = [completion.find(tag) for tag in tags]
-    return all(completion.count(tag) == 1 for tag in tags) and positions == sorted(positions)
 
 
 def is_blank(text: str) -> bool:

@@ -3,9 +3,10 @@
 An answer is parsed by Python's parser and never run. Only this part of the grammar is accepted, over whole numbers::
 
     sum     = product { (+ | - | −) product }
-    product = atom    { (* | × | / | ÷) atom }
-    atom    = integer | ( sum )
+    product = atom    { (* | × | · | / | ÷) atom }
+    atom    = integer | ( sum ) | [ sum ]
 
+LaTeX may spell it: ``\\times``, ``\\cdot``, ``\\div``, ``\\frac{4}{2}``, sized brackets, dollars, a box around it all.
 Signs, powers, floor division, decimal points and implied multiplication are refused: policies have used each of them
 to reach targets that the four operations do not reach.
 """
@@ -28,8 +29,16 @@ LONGEST_EXPRESSION = 512
 # Numbers; four cost milliseconds, five already seconds.
 LARGEST_SEARCH = 4
 
-_CHARACTERS = re.compile(r"[0-9+\-*/()\s]*")
-_SPELLINGS = str.maketrans({"−": "-", "×": "*", "÷": "/"})
+_CHARACTERS = re.compile(r"[0-9+\-*/()\[\]\s]*")
+_SPELLINGS = {
+    r"[$`]|\\(?:left|right|displaystyle)(?![a-z])|\\[()]": " ",
+    "−": "-",
+    r"×|·|\\(?:times|cdot)(?![a-z])": "*",
+    r"÷|\\div(?![a-z])": "/",
+    r"\\[dt]?frac ?\{([^{}]*)\} ?\{([^{}]*)\}": r"((\1)/(\2))",
+    r"(?<=[\d)\]}])\s*\.\s*\Z": "",
+    r"\A\s*\\boxed ?\{([^{}]*)\}\s*\Z": r"\1",
+}
 _OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Fraction]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -83,6 +92,8 @@ class Countdown(Verifier):
         return f"no expression over {used} {list(numbers)} equals {target}"
 
     def _fault(self, answer: str, numbers: tuple[int, ...], target: int) -> str | None:
+        for written, meant in _SPELLINGS.items():
+            answer = re.sub(written, meant, answer)
         text, equals, claim = answer.partition("=")
         if equals and claim.strip() != str(target):
             return f"'= {claim.strip()[:40]}' stands after the expression; the target is {target}"
@@ -127,7 +138,6 @@ def _integer(value: Any) -> int:
 
 def _parsed(text: str) -> ast.expr:
     """The syntax tree of ``text``, in bounded time. Raises ``ValueError`` if it is too long or not an expression."""
-    text = text.translate(_SPELLINGS)
     if len(text) > LONGEST_EXPRESSION or not _CHARACTERS.fullmatch(text):
         raise ValueError
     try:
@@ -147,6 +157,8 @@ def _value(node: ast.expr, literals: list[int]) -> Fraction:
             return Fraction(number)
         case ast.BinOp(left, operation, right) if type(operation) in _OPERATIONS:
             return _OPERATIONS[type(operation)](_value(left, literals), _value(right, literals))
+        case ast.List([inner]):  # in square brackets
+            return _value(inner, literals)
     raise ValueError
 
 

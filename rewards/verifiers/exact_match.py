@@ -12,8 +12,8 @@ class ExactMatch(Verifier):
     """Score 1 if the answer equals the reference up to white space, else 0.
 
     The answer is the answer block that ends the completion; without answer tags after the thought, it is the whole
-    text after the thought. The reference is a text or a number; with anything else, or a blank text, the completion is
-    unscored.
+    text after the thought. The reference is a text or a number, of which a whole one is written without ``.0``; with
+    anything else, a blank text or NaN, the completion is unscored.
 
     Attributes:
         case_sensitive: "Paris" and "paris" differ.
@@ -44,7 +44,9 @@ class ExactMatch(Verifier):
 
 
 def _written(reference: Any) -> str | None:
-    if isinstance(reference, bool) or not isinstance(reference, str | int | float):
+    if isinstance(reference, float) and reference.is_integer():
+        reference = int(reference)
+    if isinstance(reference, bool) or not isinstance(reference, str | int | float) or reference != reference:
         return None
     return " ".join(str(reference).split()) or None
 

@@ -6,41 +6,37 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
-from evenkeel.rewards.extraction import (
-    ANSWER_CLOSES,
-    ANSWER_OPENS,
-    Extraction,
-    after_thought,
-    answer_block,
-    boxed_answer,
-)
+from evenkeel.rewards.extraction import Extraction, after_thought, answer_block, boxed_answers
 from evenkeel.rewards.verifier import Verdict, Verifier
 
 MAX_CHARACTERS = 2_000  # a choice's text is shorter
 
 _LEAD = re.compile(
-    r"(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:(?:final|correct|right|best)\s+)?"
-    r"(?:answer|option|choice)\b\s*(?:is\b)?\s*:?\s*",
+    r"\A(?:(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:(?:final|correct|right|best)\s+)?"
+    r"(?:answer|option|choice)\b\s*(?:is\b)?\s*:?\s*){1,2}",
     re.IGNORECASE,
 )
 _WRAPPER = re.compile(r"\\(?:boxed|text|mathrm|textbf|mathbf|textit)\s*\{([^{}]*)\}")
-_LABELLED = re.compile(r"(?:\((?P<inside>\w{1,2})\)|(?P<before>\w{1,2})\s?[.):]|(?P<alone>\w{1,2})$)(?P<rest>.*)")
+_LABELLED = re.compile(r"(?:\((?P<inside>\w{1,2})\)|(?P<before>\w{1,2})\s?[.):–—-]|(?P<alone>\w{1,2})$)(?P<rest>.*)")
 
 
 @dataclass(frozen=True)
 class MultipleChoice(Verifier):
     """Score 1 for taking the right choice and no other, else 0.
 
-    The reference is a letter (``"C"``), a position from 0 (``2``), or a mapping with ``answer``, a letter, position or
-    label, and ``choices``, a list of texts or ``{"text": […], "label": […]}``. Anything else is unscored.
+    The reference is a letter (``"C"``), a position from 0 (``2``), or a mapping with ``answer``, a letter, label or, if
+    no label is that number, position, and ``choices``, a list of texts or ``{"text": […], "label": […]}``. Anything
+    else is unscored.
 
     The answer is the whole text that is read: ``C``, ``(c)``, ``C.``, ``C) Paris``, ``\\text{C}``, ``**C**``, or one
-    choice's text, ``Paris``. A letter with a text that is not its choice's, two letters, or a letter somewhere in a
-    sentence is not an answer: in "A dog barks" nobody chose A. Where the reference is a letter or a position alone,
-    nothing may follow the letter: with the choices unknown, a text after it could take it back ("C. No, wait: d").
+    choice's text, ``Paris``, each also behind "The answer is" or "Option". A letter with a text that is not its
+    choice's, two letters, or a letter somewhere in a sentence is not an answer: in "A dog barks" nobody chose A. Where
+    the reference is a letter or a position alone, nothing may follow the letter: with the choices unknown, a text after
+    it could take it back ("C. No, wait: d").
 
     It is read from the ``<answer>`` block that ends the completion if there are answer tags after the thought, else
-    from the last box if there is one, else from what follows "The answer is" on the last line, else from the only line.
+    from the last box, and all beside it, else from the last line that begins with "The answer is", else from the only
+    line.
     """
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
@@ -65,21 +61,19 @@ class MultipleChoice(Verifier):
             label = _read_reference(reference).right
         except ValueError:
             return None
-        return f"{ANSWER_OPENS}{label}{ANSWER_CLOSES}"
+        return f"<answer>{label}</answer>"
 
     def _answer(self, completion: str) -> Extraction:
         final = after_thought(completion)
         if final.text is None:
             return final
-        if ANSWER_OPENS in final.text or ANSWER_CLOSES in final.text:
+        if "<answer>" in final.text or "</answer>" in final.text:
             return answer_block(completion)
         if "\\boxed" in final.text:
-            return boxed_answer(completion)
+            return boxed_answers(completion)
         line = _plain(final.text.rpartition("\n")[2][: MAX_CHARACTERS + 1])
-        if lead := _LEAD.match(line):
-            return Extraction(line[lead.end() :])
         # The last line of a question repeated is its last choice.
-        if "\n" in final.text:
+        if "\n" in final.text and not _LEAD.match(line):
             return Extraction(None, "no answer block, no box, and the last line does not begin with 'The answer is'")
         return Extraction(line)
 
@@ -97,9 +91,11 @@ class _Question:
         if len(answer) > MAX_CHARACTERS:
             return None
         answer = _plain(answer)
+        if _comparable(answer) not in self.texts:
+            answer = _plain(_LEAD.sub("", answer))
         match = _LABELLED.fullmatch(answer)
         if match and (label := self._label(match["inside"] or match["before"] or match["alone"])):
-            rest = _comparable(match["rest"].lstrip(" .:)-"))
+            rest = _comparable(match["rest"].lstrip(" .:)-–—"))
             if not rest or (rest in self.texts and self.texts[self.labels.index(label)] == rest):
                 return label
         same: list[str | None] = [
@@ -132,7 +128,8 @@ def _read_reference(reference: Any) -> _Question:
         answer = reference["answer"]
         labels, texts = _choices(reference["choices"])
     upper = [label.upper() for label in labels]
-    if isinstance(answer, str) and (wanted := answer.strip().strip("().").upper()) in upper:
+    # A number is a label where labels are numbers.
+    if isinstance(answer, str | int) and (wanted := str(answer).strip().strip("().").upper()) in upper:
         return _Question(labels, texts, labels[upper.index(wanted)])
     if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(labels):
         return _Question(labels, texts, labels[answer])

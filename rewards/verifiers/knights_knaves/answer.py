@@ -1,13 +1,14 @@
 """Reading of the roles in an answer.
 
-The whole text must consist of one clause per person, and nothing else::
+The whole text must consist of clauses that name each person once, and nothing else::
 
-    clause     = [number] NAME ("is" | ":") ["a" | "an" | "the"] ("knight" | "knave")
+    clause     = [number] NAME ("is" | ":" | "=" | "→" | " - ") ["a" | "an" | "the"] ("knight" | "knave")
+               | [number] NAME {"," NAME} "and" NAME "are" ["both" | "all"] ("knights" | "knaves")
     number     = "(1)" | "1." | "1)" | "-" | "•"        in any order, never read
-    between    = line breaks, blanks, "," ";" "." "and"
+    between    = line breaks, blanks, "," ";" "." "and", braces
 
-Case and markdown emphasis do not matter. Any other text ("none of these hold", "if", "or", "not", a second answer)
-makes the answer unreadable: a clause inside a longer sentence can mean its opposite.
+Case, markdown emphasis and double quotes do not matter. Any other text ("none of these hold", "if", "or", "not", a
+second answer) makes the answer unreadable: a clause inside a longer sentence can mean its opposite.
 """
 
 import re
@@ -15,10 +16,12 @@ from collections.abc import Sequence
 
 MAX_CHARACTERS = 10_000
 
-_EMPHASIS = re.compile(r"[*`]|__")
-_BETWEEN = re.compile(r"[\s.,;]*(?:and\b)?[\s,]*")
+_EMPHASIS = re.compile(r"[*`\"]|__")
+_BETWEEN = re.compile(r"[\s.,;{}]*(?:and\b)?[\s,]*")
 _NUMBER = r"(?:(?:\(\d{1,3}\)|\d{1,3}[.)]|[-•])\s*)?"
-_ROLE = r"(?:\s+is\b|\s*:)\s*(?:(?:an?|the)\s+)?(?P<role>knight|knave)\b"
+_ROLE = r"(?:\s+is\b|\s*(?::|=|→|->)|\s+[-–—]\s)\s*(?:(?:an?|the)\s+)?(?P<role>knight|knave)\b"
+_ROLES = r"\s+are\s+(?:(?:both|all)\s+)?(?P<roles>knight|knave)s\b"
+_AND = r"\s*,\s*(?:and\s+)?|\s+and\s+"
 _NUMBERED_LINE = re.compile(rf"{_NUMBER}(?P<name>\S.*?)\s+is\s+an?\s+(?:knight|knave)\.?", re.IGNORECASE)
 
 
@@ -33,16 +36,18 @@ def parse_roles(text: str, names: Sequence[str]) -> tuple[bool, ...] | str:
     text = _EMPHASIS.sub("", text).lower()
     # The longest name first, so that Zoe Ann is not read as Zoe.
     alternatives = "|".join(re.escape(name.lower()) for name in sorted(names, key=len, reverse=True))
-    clause = re.compile(rf"{_NUMBER}(?P<name>{alternatives}){_ROLE}")
+    several = rf"(?:{alternatives})(?:(?:{_AND})(?:{alternatives}))+"
+    clause = re.compile(rf"{_NUMBER}(?:(?P<name>{alternatives}){_ROLE}|(?P<names>{several}){_ROLES})")
     stated: dict[str, bool] = {}
     position = _skip(text, 0)
     while position < len(text):
         match = clause.match(text, position)
         if match is None:
             return f"{text[position : position + 60]!r} is not of the form 'NAME is a knight' or 'NAME is a knave'"
-        if match["name"] in stated:
-            return f"{match['name']!r} is given a role twice"
-        stated[match["name"]] = match["role"] == "knight"
+        for name in re.split(_AND, match["names"]) if match["names"] else [match["name"]]:
+            if name in stated:
+                return f"{name!r} is given a role twice"
+            stated[name] = "knight" in (match["role"], match["roles"])
         position = _skip(text, match.end())
     missing = [name for name in names if name.lower() not in stated]
     if missing:

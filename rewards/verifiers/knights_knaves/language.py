@@ -10,15 +10,11 @@ from typing import Literal
 
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import LEAVES, Statement, Style
 
-# fmt: off
-NAMES = (
-    "Ada", "Adam", "Agnes", "Albert", "Alice", "Anna", "Arthur", "Boris", "Carla", "Cecil", "Clara", "Colin",
-    "Daisy", "Dora", "Edgar", "Elena", "Felix", "Flora", "Frank", "George", "Greta", "Hannah", "Hugo", "Ida",
-    "Irene", "Ivan", "Jonas", "Julia", "Karl", "Laura", "Leo", "Lydia", "Marcus", "Maria", "Nina", "Nora",
-    "Oscar", "Paula", "Peter", "Quentin", "Rosa", "Ruth", "Simon", "Stella", "Tara", "Thomas", "Ursula", "Victor",
-    "Wanda", "Yvonne",
+NAMES = tuple(
+    """Ada Adam Agnes Albert Alice Anna Arthur Boris Carla Cecil Clara Colin Daisy Dora Edgar Elena Felix Flora Frank
+    George Greta Hannah Hugo Ida Irene Ivan Jonas Julia Karl Laura Leo Lydia Marcus Maria Nina Nora Oscar Paula
+    Peter Quentin Rosa Ruth Simon Stella Tara Thomas Ursula Victor Wanda Yvonne""".split()  # noqa: SIM905 — as a list it would be fifty lines
 )
-# fmt: on
 
 _INTRODUCTION = (
     "A very special island is inhabited only by knights and knaves. "

@@ -1,10 +1,11 @@
 """The verifier of knights-and-knaves puzzles, by their statements."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from evenkeel.rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS, answer_block, has_tags_once_in_order, is_blank
+from evenkeel.rewards.extraction import answer_block, is_blank
 from evenkeel.rewards.verifier import Verdict, Verifier
 from evenkeel.rewards.verifiers.knights_knaves.answer import names_in, parse_roles
 from evenkeel.rewards.verifiers.knights_knaves.language import numbered_roles, role, roles
@@ -53,11 +54,11 @@ class KnightsKnaves(Verifier):
     """
 
     scheme: Scheme = "accuracy"
-    full_score: float = field(init=False, repr=False, compare=False, default=1.0)
 
-    def __post_init__(self) -> None:
-        """Set ``full_score`` from ``scheme``."""
-        object.__setattr__(self, "full_score", _SCORES[self.scheme]["right"])
+    @property
+    def full_score(self) -> float:  # type: ignore[override]
+        """That of a right answer in the scheme."""
+        return _SCORES[self.scheme]["right"]
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Score ``completion`` against ``reference``."""
@@ -98,9 +99,9 @@ class _Reference:
 
 
 def _format_fault(completion: str) -> str:
-    if not has_tags_once_in_order(completion):
+    if re.findall("</?(?:think|answer)>", completion) != ["<think>", "</think>", "<answer>", "</answer>"]:
         return "the tags of thought and answer are not there once each, in order"
-    thought = completion.partition(THOUGHT_OPENS)[2].partition(THOUGHT_CLOSES)[0]
+    thought = completion.partition("<think>")[2].partition("</think>")[0]
     return "the thought is blank" if is_blank(thought) else ""
 
 

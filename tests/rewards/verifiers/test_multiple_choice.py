@@ -9,8 +9,10 @@ from evenkeel.rewards.verifiers.multiple_choice import MultipleChoice
 CAPITALS = {"answer": "C", "choices": ["Rome", "A dog", "Paris", "I am sure"]}
 
 TAKES_C = ["C", "(C)", "C.", "(C) Paris", "C: paris.", "Paris", "**C**", "$\\text{C}$", "\\textbf{(C)}"]
+TAKES_C += ["Option C", "option (c): Paris", "C — Paris", "C - Paris"]
 TAKES_ANOTHER = ["B", "Rome", "A dog", "I am sure"]
 TAKES_NONE = ["A or C", "C or D", "C, D", "(C) or (D)", "C. Rome", "not C", "C?", "", "Rome or Paris", "2"]
+TAKES_NONE += ["Option C or D", "No option", "The answer is not C", "C — Rome", "Option C, Option D", "Options C"]
 
 
 @pytest.mark.parametrize("answer", TAKES_C)
@@ -47,6 +49,8 @@ def test_a_letter_that_is_taken_back_or_joined_by_another(reference):
         ("<think>x</think> so \\boxed{C}.", 1),
         ("<think>\\boxed{C}</think> \\boxed{B}", 0),
         ("\\boxed{B} no, \\boxed{C}", 1),
+        ("\\boxed{B} or \\boxed{C}", 0),
+        ("\\boxed{C} So \\boxed{C}", 1),
         ("<answer>C</answer><answer>B</answer>", 0),
         ("<answer>\\boxed{C}</answer>", 1),
         ("Therefore, the correct option is (C).", 1),
@@ -68,6 +72,9 @@ def test_where_the_answer_is_read(completion, score):
         ({"answer": "(B)", "choices": ["x", "y"]}, "<answer>x</answer>", 0),
         ({"answer": "2", "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>2</answer>", 1),
         ({"answer": "2", "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>B</answer>", 0),
+        ({"answer": 1, "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>1</answer>", 1),
+        ({"answer": 0, "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>1</answer>", 1),
+        ({"answer": "B", "choices": ["x", "option y"]}, "<answer>Option y</answer>", 1),
         ({"answer": "A", "choices": ["same", "same"]}, "<answer>same</answer>", 1),
         ("B", "<answer>B. A dog</answer>", 0),
         ("B", "<answer>B. Something</answer>", 0),
