@@ -12,7 +12,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 logger = logging.getLogger(__name__)
 FAILED = "the verifier failed"
@@ -22,6 +24,10 @@ NOT_APPLICABLE = "it returned None: not applicable"
 LARGEST_SCORE = 1e12
 """In magnitude. Rewards are float32, whose largest is 3.4e38. The squares of a million scores of 1e12 sum up to 1e30,
 which leaves a factor of 1e8 for the squares of reward weights; a score of 1e38 would make every advantage 0."""
+
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""An option that is a limit of time."""
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
-from evenkeel.rewards.verifier import BatchVerifier, Verdict
+from evenkeel.rewards.verifier import BatchVerifier, Seconds, Verdict
 from evenkeel.rewards.verifiers.math_answer.notation import without_dollars
 from evenkeel.rewards.verifiers.math_answer.reference import golds
 
@@ -30,7 +28,7 @@ class MathVerify(BatchVerifier):
         cpu_seconds: for one completion, enforced by the kernel: a signal does not interrupt C. More than TRL's limits.
     """
 
-    cpu_seconds: Annotated[float, Field(gt=0)] = 60.0
+    cpu_seconds: Seconds = 60.0
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Score a batch; a gold with which a worker did not finish is tried again with an empty completion."""

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from evenkeel.rewards.extraction import code_block
 from evenkeel.rewards.isolation.sandbox import Isolation, Limits, Sandbox, shared_sandbox
-from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifier import Seconds, Verdict, Verifier
 from evenkeel.rewards.verifiers.code_tests.formats import read_tests
 from evenkeel.rewards.verifiers.code_tests.formats.gold import gold_program
 from evenkeel.rewards.verifiers.code_tests.inside.standard_names import WHOLE_MODULES
@@ -67,7 +67,7 @@ class CodeTests(Verifier):
 
     score: Literal["all", "fraction"] = "all"
     max_tests: Annotated[int, Field(ge=1)] | None = None
-    cpu_seconds: Annotated[float, Field(gt=0)] = 6.0
+    cpu_seconds: Seconds = 6.0
     memory_mb: Annotated[int, Field(ge=16)] = 1024
     isolation: Isolation = "landlock_seccomp"
 

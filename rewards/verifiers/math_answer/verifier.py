@@ -5,11 +5,13 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
 
 from evenkeel.rewards import extraction
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
-from evenkeel.rewards.verifier import BatchVerifier, Verdict
+from evenkeel.rewards.verifier import BatchVerifier, Seconds, Verdict
 from evenkeel.rewards.verifiers.math_answer.comparison import adds_percent, same
 from evenkeel.rewards.verifiers.math_answer.forms import Unreadable
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, depths, matching_end, without_dollars
@@ -73,8 +75,8 @@ class MathAnswer(BatchVerifier):
     """
 
     answer_in: AnswerIn = "boxed"
-    cpu_seconds: float = 4.0
-    workers: int = 0
+    cpu_seconds: Seconds = 4.0
+    workers: Annotated[int, Field(ge=0)] = 0
     unevaluated_powers: bool = False
 
     def __post_init__(self) -> None:
@@ -84,7 +86,6 @@ class MathAnswer(BatchVerifier):
                 f"answer_in = {self.answer_in!r}: an answer is read from one of three places; write 'boxed' for the "
                 "last \\boxed{…}, 'answer_tag' for the <answer> block or 'marked' for #### and 'The answer is'"
             )
-        self._pool()  # which checks its limits
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge a batch; the worker processes share what needs algebra."""

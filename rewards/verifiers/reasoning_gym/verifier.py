@@ -5,13 +5,11 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from evenkeel.rewards.extraction import Extraction, answer_block
 from evenkeel.rewards.isolation.sandbox import Isolation, Job, Limits, Run, shared_sandbox
-from evenkeel.rewards.verifier import BatchVerifier, Verdict
+from evenkeel.rewards.verifier import BatchVerifier, Seconds, Verdict
 from evenkeel.rewards.verifiers.countdown import Countdown
 from evenkeel.rewards.verifiers.reasoning_gym.entries import MISSING, is_installed
 from evenkeel.rewards.verifiers.reasoning_gym.guard import objection
@@ -41,7 +39,7 @@ class ReasoningGym(BatchVerifier):
         isolation: of the sandbox, see `evenkeel.rewards.isolation.sandbox`.
     """
 
-    cpu_seconds: Annotated[float, Field(gt=0)] = 10.0
+    cpu_seconds: Seconds = 10.0
     isolation: Isolation = "landlock_seccomp"
 
     def __post_init__(self) -> None:
