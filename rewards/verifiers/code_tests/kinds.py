@@ -1,7 +1,6 @@
 """The three kinds of code tests, to which every published format is converted."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 
@@ -32,12 +31,10 @@ class Call:
         arguments: its positional arguments.
         accepted: the right values, any one of which passes. There are several if a format leaves open whether its
             expected value is wrapped in a list of one.
-        keywords: its keyword arguments.
     """
 
     arguments: tuple[Any, ...]
     accepted: tuple[Any, ...]
-    keywords: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

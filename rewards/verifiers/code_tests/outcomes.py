@@ -207,7 +207,7 @@ def _outcome(reply: list[Any], call: Call) -> Outcome:
 
 
 def _request(entry_point: str, call: Call) -> bytes:
-    request = ["call", _ENTRY_POINT, list(call.arguments), dict(call.keywords)]
+    request = ["call", _ENTRY_POINT, list(call.arguments), {}]
     try:
         return encode(request, lambda _: ["name", entry_point])
     except CodecError as error:

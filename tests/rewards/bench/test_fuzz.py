@@ -19,7 +19,7 @@ from evenkeel.rewards import build_verifier
 from evenkeel.rewards.bench.built_in import BUILT_IN
 from evenkeel.rewards.extraction import without_ending
 from evenkeel.rewards.parts import VERIFIERS
-from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifier import Verifier
 
 BATCH = 25  # completions an example, scored together
 EXAMPLES = 6  # 150 completions for each verifier
@@ -54,8 +54,8 @@ def _last(completion: str, *marks: str) -> str:
 
 
 def _is_sum_of_seven(completion: str) -> bool:
-    text = _last(completion, "</think>", "<answer>").removesuffix("=7")
-    text = text.translate(str.maketrans("\u2212\u00d7\u00f7", "-*/"))
+    text = _last(completion, "</think>", "<answer>").replace("\\left", "").replace("$", "").removesuffix(".")
+    text = text.removesuffix("=7").translate(str.maketrans("\u2212\u00d7\u00f7[]", "-*/()"))
     literals = sorted(int(digits) for digits in "".join(c if c.isdigit() else " " for c in text).split())
     return literals in ([3, 4], [1, 3, 4]) and eval(text) == 7 if set(text) <= set("0123456789+-*/()") else False
 
@@ -206,20 +206,13 @@ def test_generated_completions(name: str):
         verdicts = verifier.judge_all(completions, [case.reference] * len(completions))
         assert len(verdicts) == len(completions)
         for each, verdict in zip(completions, verdicts, strict=True):
-            assert not fault(case, verifier, each, verdict), (each, verdict)
+            assert verdict.score is not None, f"unscored, though the reference can be used: {each!r}, {verdict}"
+            assert verdict.score < verifier.full_score or case.holds_answer(each), (each, verdict)
+            assert isinstance(verdict.reason, str)
+            assert verdict.reason
 
     run()
 
 
 def boxed(answer: str) -> str:
     return f"<think>so</think>It is \\boxed{{{answer}}}"
-
-
-def fault(case: Case, verifier: Verifier, completion: str, verdict: Verdict) -> str:
-    if verdict.score is None:
-        return "unscored, though the reference can be used"
-    if verdict.seconds is not None and verdict.seconds > 60:
-        return "an overrun"
-    if verdict.score >= verifier.full_score and not case.holds_answer(completion):
-        return "paid without the right answer"
-    return "" if isinstance(verdict.reason, str) and verdict.reason else "no reason given"

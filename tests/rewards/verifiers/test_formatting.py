@@ -40,28 +40,26 @@ THINK_ANSWER = [
 ]
 
 
-@pytest.mark.parametrize(("completion", "score"), THINK_ANSWER)
-def test_a_thought_and_an_answer(completion, score):
-    assert Format()(completion, None).score == score
+THINK = [
+    ("<think>2 + 2</think> It is 4.", 1),
+    ("<think>2 + 2</think> <|im_end|>", 0),
+    ("<think> </think> It is 4.", 0),
+    ("It is <think>2 + 2</think> 4.", 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("tags", "completion", "score"),
+    [*(("think_answer", *row) for row in THINK_ANSWER), *(("think", *row) for row in THINK)],
+)
+def test_the_tags_stand_where_they_belong(tags, completion, score):
+    assert Format(tags=tags)(completion, {"any": "reference"}).score == score
 
 
 @pytest.mark.parametrize("row", VISIBLE, ids=lambda row: row["name"])
 def test_a_thought_and_an_answer_are_texts_that_show_something(row):
     for thought, answer in (row["text"], "4"), ("2 + 2", row["text"]):
         assert Format()(f"<think>{thought}</think><answer>{answer}</answer>", None).score == row["shows"]
-
-
-@pytest.mark.parametrize(
-    ("tags", "completion", "score"),
-    [
-        ("think", "<think>2 + 2</think> It is 4.", 1),
-        ("think", "<think>2 + 2</think> <|im_end|>", 0),
-        ("think", "<think> </think> It is 4.", 0),
-        ("think", "It is <think>2 + 2</think> 4.", 0),
-    ],
-)
-def test_other_structures(tags, completion, score):
-    assert Format(tags=tags)(completion, {"any": "reference"}).score == score
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ from evenkeel.rewards.verifiers.code_tests.inside.names import names_of
 from evenkeel.rewards.verifiers.code_tests.verifier import CodeTests
 from tests.paths import SHARED_DATA
 
-EVERY = 16  # row of the sample in the fast tests
-
 # The answer's functions, each returning something else than before.
 CHANGED = """
 def _changed(value):
@@ -58,7 +56,12 @@ def with_changed_values(row: dict[str, Any]) -> str:
     return str(row["code"]) + CHANGED + "\n".join(f"{name} = _changing({name})" for name in names)
 
 
-def check(sample: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore:invalid escape")
+def test_solutions(every: int) -> None:
+    everything = rows()
+    assert len(everything) == 973
+    sample = everything[::every]
     verifier = CodeTests(cpu_seconds=60)  # the slowest solution takes 5 seconds on an idle machine
     golds = [gold for row in sample if (gold := verifier.gold_completion(row)) is not None]
     right = verifier.judge_all(golds, sample)
@@ -70,16 +73,3 @@ def check(sample: list[dict[str, Any]]) -> None:
     assert [
         (row["task_id"], verdict.reason) for row, verdict in zip(sample, wrong, strict=True) if verdict.score != 0
     ] == []
-
-
-@pytest.mark.filterwarnings("ignore:invalid escape")
-def test_a_sample() -> None:
-    check(rows()[::EVERY])
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:invalid escape")
-def test_all_of_it() -> None:
-    everything = rows()
-    assert len(everything) == 973
-    check(everything)
