@@ -1,9 +1,10 @@
 """The verifier of answers that must equal the reference."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, after_thought, answer_block
+from evenkeel.rewards.extraction import after_thought, answer_block
 from evenkeel.rewards.verifier import Verdict, Verifier
 
 
@@ -26,7 +27,9 @@ class ExactMatch(Verifier):
         expected = _written(reference)
         if expected is None:
             return Verdict(None, None, f"the reference {reference!r:.80} is neither a text nor a number")
-        answer = _answer(completion)
+        answer = after_thought(completion)
+        if answer.text is not None and re.search("</?answer>", answer.text):
+            answer = answer_block(completion)
         if answer.text is None:
             return Verdict(0.0, None, answer.problem)
         given = " ".join(answer.text.split())
@@ -37,7 +40,7 @@ class ExactMatch(Verifier):
     def gold_completion(self, reference: Any) -> str | None:
         """The reference in answer tags."""
         expected = _written(reference)
-        return None if expected is None else f"{ANSWER_OPENS}{expected}{ANSWER_CLOSES}"
+        return None if expected is None else f"<answer>{expected}</answer>"
 
     def _comparable(self, text: str) -> str:
         return text if self.case_sensitive else text.casefold()
@@ -49,10 +52,3 @@ def _written(reference: Any) -> str | None:
     if isinstance(reference, bool) or not isinstance(reference, str | int | float) or reference != reference:
         return None
     return " ".join(str(reference).split()) or None
-
-
-def _answer(completion: str) -> Extraction:
-    final = after_thought(completion)
-    if final.text is not None and ANSWER_OPENS not in final.text and ANSWER_CLOSES not in final.text:
-        return final
-    return answer_block(completion)

@@ -77,9 +77,7 @@ class KnightsKnaves(Verifier):
             return Verdict(scores["unreadable"], None, stated)
         answer = roles(puzzle.names, stated, "published")
         mistake = _mistake(puzzle, stated)
-        return (
-            Verdict(scores["wrong"], answer, mistake) if mistake else Verdict(scores["right"], answer, "the solution")
-        )
+        return Verdict(scores["wrong" if mistake else "right"], answer, mistake or "the solution")
 
     def gold_completion(self, reference: Any) -> str | None:
         """A short thought and the reference's solution, one numbered line per person."""

@@ -80,12 +80,9 @@ class MathAnswer(BatchVerifier):
     unevaluated_powers: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse options that cannot work."""
+        """Refuse a place where no answer is read."""
         if self.answer_in not in _PLACES:
-            raise ValueError(
-                f"answer_in = {self.answer_in!r}: an answer is read from one of three places; write 'boxed' for the "
-                "last \\boxed{…}, 'answer_tag' for the <answer> block or 'marked' for #### and 'The answer is'"
-            )
+            raise ValueError(f"answer_in = {self.answer_in!r}. Write one of {', '.join(map(repr, _PLACES))}.")
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge a batch; the worker processes share what needs algebra."""

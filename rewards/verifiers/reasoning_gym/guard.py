@@ -15,9 +15,15 @@ import re
 MAX_CHARACTERS = 20_000
 
 EVALUATED = {
-    **dict.fromkeys(("countdown", "puzzle24"), "arithmetic"),
-    **dict.fromkeys(("simple_integration", "intermediate_integration", "polynomial_multiplication"), "formula"),
-    **dict.fromkeys(("string_insertion", "binary_matrix", "spiral_matrix", "n_queens"), "literal"),
+    "countdown": "arithmetic",
+    "puzzle24": "arithmetic",
+    "simple_integration": "formula",
+    "intermediate_integration": "formula",
+    "polynomial_multiplication": "formula",
+    "string_insertion": "literal",
+    "binary_matrix": "literal",
+    "spiral_matrix": "literal",
+    "n_queens": "literal",
 }
 """Task → the kind of text that its scorer evaluates."""
 
