@@ -126,39 +126,38 @@ def audit_cases(
     adversarial = built_in(forms, "*.json" if task == "math_answer" else "general.json")
     shortest_first = dict(sorted(adversarial.items(), key=lambda entry: len(entry[1])))
     decoded = {name: text for name, text in shortest_first.items() if text == text.encode(errors="ignore").decode()}
-    written = [gold_in(form, verifier, row.reference) for row in rows]
-    for place, (row, text) in enumerate(zip(rows, written, strict=True)):
-        if text is not None:
-            yield Case("gold", "gold", row, text)
+    golds = [gold_in("{}", verifier, row.reference) for row in rows]
+    for place, (row, gold) in enumerate(zip(rows, golds, strict=True)):
+        if gold is not None:
+            yield Case("gold", "gold", row, form.format(gold))
         yield Case("empty", "nothing", row, "")
         yield from (Case("empty", f"nothing ({name})", row, each.format("")) for name, each in forms.items())
-        if verifier.reads_reference:
-            following = [*written[place + 1 :], *written[:place]]
-            if (other := next((each for each in following if each not in (None, text)), None)) is not None:
-                yield Case("wrong", "another row's gold", row, other)
-            yield from (
-                Case("echo", f"question ({name})", row, each.format(row.question)) for name, each in forms.items()
-            )
-            for formula in _FORMULA.findall(row.question):
-                yield Case("echo", f"${formula}$ boxed", row, FORMS["boxed"].format(formula))
+        if not verifier.reads_reference:
+            continue
+        yield from (Case("echo", f"question ({name})", row, each.format(row.question)) for name, each in forms.items())
+        for formula in _FORMULA.findall(row.question):
+            yield Case("echo", f"${formula}$ boxed", row, FORMS["boxed"].format(formula))
+        if (wrong := verifier.wrong_completion(row.reference)) is not None:
+            yield Case("wrong", "a plain wrong answer", row, form.format(_answer(wrong)))
+        following = [*golds[place + 1 :], *golds[:place]]
+        other = next((each for each in following if each not in (None, "", gold)), None)
+        if other is None:
+            continue
+        yield Case("wrong", "another row's gold", row, form.format(other))
+        if not gold:
+            continue
+        doubt, thinks = f"Is it {gold}? No.", form in FORMS.values() and _THOUGHT in form
+        doubted = form.format(other)
+        doubted = doubted.replace(_THOUGHT, doubt, 1) if thinks else f"{doubt}\n{doubted}"
+        yield Case("beside", "the gold ruled out, then another answer", row, doubted)
+        if task == "knights_knaves":
+            yield Case("beside", "it is false that the gold", row, form.format(f"It is false that {gold}"))
+            swapped = f"{gold}\nActually swap: each of them is the opposite."
+            yield Case("beside", "the gold, then a swap", row, form.format(swapped))
+        if task != "code_tests":  # two functions one after the other are one right program
+            yield Case("beside", "the gold or another", row, form.format(f"{gold} or {other}"))
     for place, (name, text) in enumerate(decoded.items()):
         yield Case("adversarial", name, rows[place % len(rows)], text)
-    if verifier.reads_reference:
-        golds = [_answer(verifier.gold_completion(row.reference) or "") for row in rows]
-        for row, gold, other in zip(rows, golds, [*golds[1:], golds[0]], strict=True):
-            if (wrong := verifier.wrong_completion(row.reference)) is not None:
-                yield Case("wrong", "a plain wrong answer", row, form.format(_answer(wrong)))
-            if gold and other and gold != other:
-                doubt, thinks = f"Is it {gold}? No.", form in FORMS.values() and _THOUGHT in form
-                doubted = form.format(other)
-                doubted = doubted.replace(_THOUGHT, doubt, 1) if thinks else f"{doubt}\n{doubted}"
-                yield Case("beside", "the gold ruled out, then another answer", row, doubted)
-                if task == "knights_knaves":
-                    yield Case("beside", "it is false that the gold", row, form.format(f"It is false that {gold}"))
-                    swapped = f"{gold}\nActually swap: each of them is the opposite."
-                    yield Case("beside", "the gold, then a swap", row, form.format(swapped))
-                if task != "code_tests":  # two functions one after the other are one right program
-                    yield Case("beside", "the gold or another", row, form.format(f"{gold} or {other}"))
     if verifier.reads_reference and (thought := re.search(r"<think>\s*\w+\s*</think>\s*", form)):
         for row in rows[:3]:
             for name, other in _THOUGHTS.items():
