@@ -33,7 +33,7 @@ class ExactMatch(Verifier):
         if answer.text is None:
             return Verdict(0.0, None, answer.problem)
         given = " ".join(answer.text.split())
-        if self._comparable(given) == self._comparable(expected):
+        if given == expected or (not self.case_sensitive and given.casefold() == expected.casefold()):
             return Verdict(1.0, given, "equal to the reference")
         return Verdict(0.0, given, f"differs from the reference {expected!r:.80}")
 
@@ -41,9 +41,6 @@ class ExactMatch(Verifier):
         """The reference in answer tags."""
         expected = _written(reference)
         return None if expected is None else f"<answer>{expected}</answer>"
-
-    def _comparable(self, text: str) -> str:
-        return text if self.case_sensitive else text.casefold()
 
 
 def _written(reference: Any) -> str | None:

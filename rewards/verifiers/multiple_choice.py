@@ -94,7 +94,8 @@ class _Question:
         if _comparable(answer) not in self.texts:
             answer = _plain(_LEAD.sub("", answer))
         match = _LABELLED.fullmatch(answer)
-        if match and (label := self._label(match["inside"] or match["before"] or match["alone"])):
+        written = match and (match["inside"] or match["before"] or match["alone"]).casefold()
+        if match and (label := next((label for label in self.labels if label.casefold() == written), None)):
             rest = _comparable(match["rest"].lstrip(" .:)-–—"))
             if not rest or (rest in self.texts and self.texts[self.labels.index(label)] == rest):
                 return label
@@ -102,9 +103,6 @@ class _Question:
             label for label, text in zip(self.labels, self.texts, strict=False) if text == _comparable(answer)
         ]
         return self.right if self.right in same else same[0] if same else None
-
-    def _label(self, written: str) -> str | None:
-        return next((label for label in self.labels if label.casefold() == written.casefold()), None)
 
 
 def _plain(text: str) -> str:

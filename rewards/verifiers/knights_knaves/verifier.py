@@ -17,8 +17,6 @@ from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
     solutions,
 )
 
-Scheme = Literal["accuracy", "paper"]
-
 _SCORES = {
     "accuracy": {"right": 1.0, "wrong": 0.0, "unreadable": 0.0},
     "paper": {"right": 3.0, "wrong": -0.5, "unreadable": -1.0, "bad format": -3.0},
@@ -53,7 +51,7 @@ class KnightsKnaves(Verifier):
         scheme: the scores, see above.
     """
 
-    scheme: Scheme = "accuracy"
+    scheme: Literal["accuracy", "paper"] = "accuracy"
 
     @property
     def full_score(self) -> float:  # type: ignore[override]
