@@ -11,7 +11,7 @@ ANSWER_OPENS, ANSWER_CLOSES = "<answer>", "</answer>"
 # A tokenizer that keeps special tokens leaves one of these after the last word.
 _ENDINGS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<eos>", "</s>")
 _BEHIND_REVERSED = re.compile(rf"(?:\s++|{'|'.join(re.escape(ending[::-1]) for ending in _ENDINGS)})*+")
-_PYTHON_MARKS = {"python", "python3", "py"}
+_PYTHON_MARK = re.compile(r"[{.]*py(?:thon)?(?![a-z])", re.IGNORECASE)
 _FENCE = "```"
 # Letters and symbols of Unicode that show nothing: fillers of Hangul, a Braille cell without dots, a notehead left out,
 # a place held for an object, blank hieroglyphs.
@@ -114,19 +114,19 @@ def answer_block(completion: str) -> Extraction:
 def code_block(completion: str) -> Extraction:
     """The program that a completion gives, after the last ``</think>``.
 
-    It is the last block fenced by three or more backticks that is marked ``python`` (``py``, ``python3``); without such
-    a block, the last unmarked one; without that, the last one, whatever its mark. A block that is not closed ends with
-    the completion. Without any fence the whole text is the program: a completion of nothing but code is one, and prose
-    is not a program that runs. Several blocks are not joined; one that is indented as a whole is moved to the margin.
+    It is the last block fenced by three or more backticks that is marked ``python`` (``py3``, ``python main.py``);
+    without such a block, the last unmarked one; without that, the last one, whatever its mark. A block that is not
+    closed ends with the completion. Without any fence the whole text is the program: a completion of nothing but code
+    is one, and prose is not a program that runs. Several blocks are not joined; one that is indented as a whole is
+    moved to the margin.
     """
     final = after_thought(completion)
     if final.text is None:
         return final
     blocks = _fenced_blocks(final.text)
-    for marks in (_PYTHON_MARKS, {""}):
-        if marked := [code for mark, code in blocks if mark.lower() in marks]:
-            return _program(marked[-1])
-    return _program(blocks[-1][1] if blocks else final.text)
+    marked = [code for mark, code in blocks if _PYTHON_MARK.match(mark)]
+    unmarked = [code for mark, code in blocks if not mark]
+    return _program((marked or unmarked or [code for _, code in blocks] or [final.text])[-1])
 
 
 def boxed_answers(completion: str) -> Extraction:
@@ -267,8 +267,10 @@ def _fenced_blocks(text: str) -> list[tuple[str, str]]:
         if line.count(_FENCE) % 2 == 0:  # none, or code within a line
             lines.append(line)
         elif mark is None:
-            if len(after) <= _LONGEST_MARK and len(after.split()) <= 1:
-                mark, lines = after.strip(), []
+            after = after.strip()
+            is_marked = line.lstrip().startswith(_FENCE) and _PYTHON_MARK.match(after)
+            if len(after) <= _LONGEST_MARK and (is_marked or " " not in after):
+                mark, lines = after, []
         elif line.lstrip().startswith(_FENCE) or not after.strip():
             code = before.rstrip("` \t")
             blocks.append((mark, "\n".join([*lines, code] if code else lines)))

@@ -47,7 +47,7 @@ def _problems(verifier: Verifier, references: list[Any]) -> tuple[list[str], boo
     of_golds, of_wrongs = (_verdicts(verifier, completions, references) for completions in (golds, wrongs))
     problems = []
     for row, reference in enumerate(references):
-        problem = _problem(verifier, golds[row], empty[row], of_golds.get(row))
+        problem = _problem(verifier, (golds[row], wrongs[row]), empty[row], of_golds.get(row))
         if not problem and row not in of_golds and (why := _written(verifier.unanswerable, reference)):
             problem = f"nobody can earn it: {why}"
         elif not problem and (wrong := of_wrongs.get(row)) and (wrong.score is None or _is_full(verifier, wrong)):
@@ -131,11 +131,12 @@ def _is_full(verifier: Verifier, verdict: Verdict) -> bool:
     return verdict.score is not None and verdict.score >= verifier.full_score
 
 
-def _problem(verifier: Verifier, gold: Any, empty: Verdict, verdict: Verdict | None) -> str:
+def _problem(verifier: Verifier, answers: Sequence[Any], empty: Verdict, verdict: Verdict | None) -> str:
     if empty.score is None:
         return f"unscored: {empty.reason}"
-    if isinstance(gold, Exception):
-        return f"its own answer cannot be written down: {type(gold).__name__}: {gold}"
+    for answer in answers:
+        if isinstance(answer, Exception):
+            return f"its right or wrong answer cannot be written down: {type(answer).__name__}: {answer}"
     if verdict is None:
         return ""
     if not _is_full(verifier, verdict):
@@ -170,8 +171,7 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
             return f"verifier {name}, tried on {text!r:.60} and reference {row}, {read[row]!r:.80}: {problem}"
     if chosen and not scored and any(verdict.applies for verdict in verdicts):
         return f"verifier {name} scores none of {len(chosen)} trials: {verdicts[0].reason:.200}"
-    full = verifier.full_score
-    if chosen and verifier.reads_reference and all(each.score is not None and each.score >= full for each in verdicts):
+    if chosen and verifier.reads_reference and all(_is_full(verifier, verdict) for verdict in verdicts):
         return f"verifier {name} pays everything. Declare @traits(reads_reference=False) if it scores the form alone."
     return ""
 

@@ -76,8 +76,8 @@ class Kind:
         Raises:
             PartError: no name, an unknown name (with the nearest), or a failing import.
         """
-        options = dict(spec) if isinstance(spec, Mapping) else {}
-        named = options.pop("name", None) if isinstance(spec, Mapping) else spec
+        options = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
+        named = options.pop("name", None)
         if isinstance(named, str):
             return Found(named, self._named(named), options)
         if callable(named):

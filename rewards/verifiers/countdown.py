@@ -72,7 +72,7 @@ class Countdown(Verifier):
         if block.text is None:
             return Verdict(0.0, None, block.problem)
         fault = self._fault(block.text, numbers, target)
-        return Verdict(0.0, block.text, fault) if fault else Verdict(self.full_score, block.text, f"equals {target}")
+        return Verdict(float(not fault), block.text, fault or f"equals {target}")
 
     def gold_completion(self, reference: Any) -> str | None:
         """A completion with a solution found by search; ``None`` for more than four numbers or no solution."""

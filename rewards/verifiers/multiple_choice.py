@@ -51,9 +51,7 @@ class MultipleChoice(Verifier):
         taken = question.taken(answer.text)
         if taken is None:
             return Verdict(0.0, None, f"{answer.text[:60]!r} takes no single choice")
-        if taken == question.right:
-            return Verdict(1.0, taken, "the right choice")
-        return Verdict(0.0, taken, f"the right choice is {question.right}")
+        return Verdict(float(taken == question.right), taken, f"the right choice is {question.right}")
 
     def gold_completion(self, reference: Any) -> str | None:
         """The right label in answer tags."""

@@ -56,9 +56,12 @@ def test_a_users_verifier_is_tried_alike_alone_and_paid_by_length() -> None:
         def unanswerable(self, reference: Any) -> str:
             return "prime" * (reference == 97)
 
+        def wrong_completion(self, reference: Any) -> str | None:
+            return None if reference != 98 else str(1 / 0)
+
     for verifier in (Own(), CosineLength(Own(), 9)):
         found = unusable_references(verifier, range(100))
-        assert (found.keys(), sizes) == ({1, 97}, [64, 36])
+        assert (found.keys(), sizes) == ({1, 97, 98}, [64, 36])
         sizes.clear()
 
 

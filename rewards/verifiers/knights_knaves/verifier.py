@@ -95,7 +95,8 @@ class _Reference:
 
 
 def _format_fault(completion: str) -> str:
-    if re.findall("</?(?:think|answer)>", completion) != ["<think>", "</think>", "<answer>", "</answer>"]:
+    tags = re.findall("</?(?:think|answer)>", completion)
+    if tags != ["<think>", "</think>", "<answer>", "</answer>"]:
         return "the tags of thought and answer are not there once each, in order"
     thought = completion.partition("<think>")[2].partition("</think>")[0]
     return "the thought is blank" if is_blank(thought) else ""
