@@ -17,7 +17,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _WRAPPER = re.compile(r"\\(?:boxed|text|mathrm|textbf|mathbf|textit)\s*\{([^{}]*)\}")
-_LABELLED = re.compile(r"(?:\((?P<inside>\w{1,2})\)|(?P<before>\w{1,2})\s?[.):–—-]|(?P<alone>\w{1,2})$)(?P<rest>.*)")
+_LABELLED = re.compile(r"(?:\((\w{1,2})\)|(\w{1,2})\s?[.):–—-]|(\w{1,2})$)(?P<rest>.*)")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class _Question:
         if _comparable(answer) not in self.texts:
             answer = _plain(_LEAD.sub("", answer))
         match = _LABELLED.fullmatch(answer)
-        written = match and (match["inside"] or match["before"] or match["alone"]).casefold()
+        written = match and next(filter(None, match.groups())).casefold()
         if match and (label := next((label for label in self.labels if label.casefold() == written), None)):
             rest = _comparable(match["rest"].lstrip(" .:)-–—"))
             if not rest or (rest in self.texts and self.texts[self.labels.index(label)] == rest):
