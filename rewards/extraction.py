@@ -116,9 +116,8 @@ def code_block(completion: str) -> Extraction:
 
     It is the last block fenced by three or more backticks that is marked ``python`` (``py3``, ``python main.py``);
     without such a block, the last unmarked one; without that, the last one, whatever its mark. A block that is not
-    closed ends with the completion. Without any fence the whole text is the program: a completion of nothing but code
-    is one, and prose is not a program that runs. Several blocks are not joined; one that is indented as a whole is
-    moved to the margin.
+    closed ends with the completion. Without any fence the answer block or else the whole text is the program: prose is
+    none that runs. Several blocks are not joined; one that is indented as a whole is moved to the margin.
     """
     final = after_thought(completion)
     if final.text is None:
@@ -126,7 +125,8 @@ def code_block(completion: str) -> Extraction:
     blocks = _fenced_blocks(final.text)
     marked = [code for mark, code in blocks if _PYTHON_MARK.match(mark)]
     unmarked = [code for mark, code in blocks if not mark]
-    return _program((marked or unmarked or [code for _, code in blocks] or [final.text])[-1])
+    whole = answer_block(completion).text or final.text
+    return _program((marked or unmarked or [code for _, code in blocks] or [whole])[-1])
 
 
 def boxed_answers(completion: str) -> Extraction:

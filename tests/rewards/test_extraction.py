@@ -79,6 +79,8 @@ def test_an_answer_block_holds_no_tag_and_stands_last(completion):
         ("1. as a list:\n   ```python\n   if x:\n       y\n   ```", "if x:\n    y"),
         ("```python\ns = '``` in a text'\n```", "s = '``` in a text'"),
         ("<think>```python\nprint(1)\n```</think>print(2)", "print(2)"),
+        ("<think>x</think><answer>\nprint(1)\n</answer>", "print(1)"),
+        ("<answer>```\nprint(1)\n```</answer>", "print(1)"),
         ("<think>```python\nprint(1)\n```", None),
         ("```python\n```", None),
         ("", None),

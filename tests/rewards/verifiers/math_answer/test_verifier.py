@@ -95,6 +95,10 @@ def test_an_unusable_reference_is_unscored_and_says_what_to_do(reference):
         ("{ unpaired \\boxed{5} }} }", "5"),
         ("Put it in \\boxed{. So \\boxed{5}", "5"),
         ("<think>\\boxed{4}</think>\\boxed{5}<|im_end|>", "5"),
+        ("$x=\\boxed{2}$ or $x=\\boxed{5}$.", "2, 5"),
+        ("\\boxed{2} fails, so \\boxed{5}", "5"),
+        ("\\boxed{5} \\boxed{5}", "5"),
+        ("\\boxed{1}\\boxed{2}\\boxed{5}", "1, 2, 5"),
         ("<think>\\boxed{5}</think> 5", None),
         ("<think>\\boxed{5}", None),
         ("\\boxed{5", None),
@@ -275,18 +279,3 @@ def test_a_gold_is_tried_as_a_model_would_write_it(gold, written):
     assert completion is not None
     assert " ".join(completion.split()) == f"\\boxed{{{' '.join(written.split())}}}"
     assert MathAnswer(workers=1)(completion, gold).score == 1
-
-
-@pytest.mark.parametrize(
-    ("completion", "answer", "gold", "score"),
-    [
-        ("$x=\\boxed{2}$ or $x=\\boxed{3}$.", "2, 3", "3,2", 1),
-        ("\\boxed{2}, \\boxed{3}", "2, 3", "3", 0),
-        ("\\boxed{2} fails, so \\boxed{3}", "3", "3", 1),
-        ("\\boxed{3} \\boxed{3}", "3", "3", 1),
-        ("\\boxed{1}\\boxed{2}\\boxed{3}", "1, 2, 3", "3", 0),
-    ],
-)
-def test_boxes_side_by_side_are_one_list(completion, answer, gold, score):
-    verdict = MathAnswer(workers=1)(completion, gold)
-    assert (verdict.answer, verdict.score) == (answer, score)
