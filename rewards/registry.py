@@ -159,7 +159,7 @@ class Kind:
     def _check_named(self, found: Found, accepted: Mapping[str, inspect.Parameter]) -> None:
         for name in found.options:
             if name not in accepted:
-                hint = suggest(name, accepted, f"Its options: {', '.join(accepted) or 'none'}.")
+                hint = suggest(str(name), accepted, f"Its options: {', '.join(accepted) or 'none'}.")
                 raise PartError(f"{self.name} {found.label!r} has no option {name!r}. {hint}", code="unknown-option")
         missing = [name for name, p in accepted.items() if p.default is p.empty and name not in found.options]
         if missing:

@@ -26,6 +26,7 @@ _SHAPES = {
     "think": re.compile(r"<think>(.*)</think>(.*)", re.DOTALL),
 }
 Length = Annotated[int, Field(ge=1)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,11 @@ class CosineLength(WrappingVerifier, TokenVerifier):
 
     verifier: Verifier
     max_tokens: Length
-    right_short: float = 2.0
-    right_long: float = 1.0
-    wrong_short: float = -10.0
-    wrong_long: float = 0.0
-    exceeded: float = -10.0
+    right_short: Finite = 2.0
+    right_long: Finite = 1.0
+    wrong_short: Finite = -10.0
+    wrong_long: Finite = 0.0
+    exceeded: Finite = -10.0
     full_score: float = field(init=False, repr=False, compare=False, default=1.0)
 
     def __post_init__(self) -> None:
@@ -207,7 +208,7 @@ class RepetitionPenalty(TokenVerifier):
     """
 
     ngram_size: Length = 40
-    max_penalty: Annotated[float, Field(le=0)] = -1.0
+    max_penalty: Annotated[Finite, Field(le=0)] = -1.0
     reads_reference = False
     full_score = 0.0
 

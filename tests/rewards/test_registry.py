@@ -33,6 +33,13 @@ REFUSED = [
     ({"name": "countdown", "use_all": 1}, NOT_ACCEPTED, "valid boolean"),
     ({"name": "repetition_penalty", "max_penalty": 1.0}, NOT_ACCEPTED, "less than or equal to 0"),
     ({"name": "math_answer", "cpu_seconds": float("nan")}, NOT_ACCEPTED, "finite number"),
+    (
+        {"name": "cosine_length", "max_tokens": 9, "verifier": "countdown", "wrong_short": float("-inf")},
+        NOT_ACCEPTED,
+        "fi",
+    ),
+    ({"name": "repetition_penalty", "max_penalty": float("-inf")}, NOT_ACCEPTED, "finite number"),
+    ({"name": "countdown", True: "all"}, "unknown-option", "use_all"),
     ({"name": "math_answer", "workers": -1}, NOT_ACCEPTED, "greater than or equal to 0"),
     ({"name": "code_tests", "cpu_seconds": float("inf")}, NOT_ACCEPTED, "finite number"),
     ({"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11}, NOT_ACCEPTED, "more than"),
