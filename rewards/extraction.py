@@ -179,7 +179,9 @@ def marked_answer(completion: str) -> Extraction:
         return boxed_answers(completion)
     if not markers:
         return Extraction(None, "no answer is marked after the thought")
-    return _stated(text[markers[-1].end() :].lstrip("*_}: \t\r\n")) if not markers[-1]["doubted"] else _DOUBTED
+    if markers[-1]["doubted"]:
+        return _DOUBTED
+    return _stated(text[markers[-1].end() :].lstrip("*_}: \t\r\n"))
 
 
 def _stated(text: str) -> Extraction:

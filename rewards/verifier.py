@@ -139,7 +139,8 @@ def as_verdict(result: Any) -> Verdict:
         return Verdict(score, answer, str(result.reason), bool(result.killed), seconds, *rest)
     if result is None:
         return Verdict(None, None, "the verifier returned None, which is unscored")
-    number = result.item() if callable(getattr(result, "item", None)) and getattr(result, "size", 1) != 0 else result
+    holds_one = callable(getattr(result, "item", None)) and getattr(result, "size", 1) != 0
+    number = result.item() if holds_one else result
     if isinstance(number, int | float):
         return Verdict(float(number), None, f"the verifier returned {result!r}")
     what = f"it returned {result!r:.80} of type {type(result).__name__}, which is not a verdict."

@@ -83,7 +83,8 @@ def cosine_schedule(num_tokens: int, max_tokens: int, shortest: float, longest: 
 
     Length and values of arXiv 2502.03373, Sec. 4.2. Beyond ``max_tokens`` it stays at ``longest``.
     """
-    return longest + 0.5 * (shortest - longest) * (1 + math.cos(math.pi * min(num_tokens / max_tokens, 1.0)))
+    share = min(num_tokens / max_tokens, 1.0)
+    return longest + 0.5 * (shortest - longest) * (1 + math.cos(math.pi * share))
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,8 @@ class _Question:
             answer = _plain(_LEAD.sub("", answer))
         match = _LABELLED.fullmatch(answer)
         written = match and next(filter(None, match.groups())).casefold()
-        if match and (label := next((label for label in self.labels if label.casefold() == written), None)):
+        label = next((label for label in self.labels if label.casefold() == written), None)
+        if match and label:
             rest = _comparable(match["rest"].lstrip(" .:)-–—"))
             if not rest or (rest in self.texts and self.texts[self.labels.index(label)] == rest):
                 return label

@@ -126,10 +126,9 @@ def audit_cases(
     adversarial = built_in(forms, "*.json" if task == "math_answer" else "general.json")
     shortest_first = dict(sorted(adversarial.items(), key=lambda entry: len(entry[1])))
     decoded = {name: text for name, text in shortest_first.items() if text == text.encode(errors="ignore").decode()}
-    golds = [gold_in("{}", verifier, row.reference) for row in rows]
+    golds = [gold_in("{}", verifier, row.reference) or "" for row in rows]
     for place, (row, gold) in enumerate(zip(rows, golds, strict=True)):
-        if gold is not None:
-            yield Case("gold", "gold", row, form.format(gold))
+        yield Case("gold", "gold", row, form.format(gold))
         yield Case("empty", "nothing", row, "")
         yield from (Case("empty", f"nothing ({name})", row, each.format("")) for name, each in forms.items())
         if not verifier.reads_reference:
@@ -139,13 +138,8 @@ def audit_cases(
             yield Case("echo", f"${formula}$ boxed", row, FORMS["boxed"].format(formula))
         if (wrong := verifier.wrong_completion(row.reference)) is not None:
             yield Case("wrong", "a plain wrong answer", row, form.format(_answer(wrong)))
-        following = [*golds[place + 1 :], *golds[:place]]
-        other = next((each for each in following if each not in (None, "", gold)), None)
-        if other is None:
-            continue
+        other = next(each for each in (*golds[place + 1 :], *golds[:place]) if each != gold)
         yield Case("wrong", "another row's gold", row, form.format(other))
-        if not gold:
-            continue
         doubt, thinks = f"Is it {gold}? No.", form in FORMS.values() and _THOUGHT in form
         doubted = form.format(other)
         doubted = doubted.replace(_THOUGHT, doubt, 1) if thinks else f"{doubt}\n{doubted}"

@@ -152,8 +152,6 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
         case Number(is_fraction=True, unit=""), Words():
             return same_ratio(f"{gold.value.numerator}:{gold.value.denominator}", answer.text)
-        case Congruence(), Congruence():
-            return gold == answer
         # sets, intervals and matrices
         case Union(), Union():
             pieces = [tuple(map(_as_interval, union.pieces)) for union in (gold, answer)]
