@@ -21,6 +21,7 @@ from typing import Any
 
 from evenkeel.trainer.lab.claims.certificate import SUFFIX, read_certificate
 from evenkeel.trainer.lab.claims.claim import Claim, load_claims
+from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
 
 ROOT = Path(__file__).parents[1]
 CLAIMS, PAGE = ROOT / "configs" / "claims", ROOT / "docs" / "docket.md"
@@ -104,7 +105,7 @@ def _row(path: Path, claim: Claim, answer: dict[str, Any] | None) -> list[str]:
     if answer["excludes_what_matters"]:
         shown += SMALLER.get(answer["answer"], "")
     reason = answer.get("reason", "")
-    needed = str(answer["seeds_needed"] or "more than 1,000")
+    needed = str(max(FEWEST_SEEDS, answer["seeds_needed"])) if answer["seeds_needed"] else "more than 1,000"
     return [
         linked,
         claim.source,

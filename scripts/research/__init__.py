@@ -1,3 +1,3 @@
-"""Experiments that gave their answer, kept so that it can be asked again: `python -m scripts.research`."""
+"""Experiments that gave their answer, kept so that it can be asked again."""
 
 import scripts._installed  # noqa: F401

@@ -24,7 +24,9 @@ Exit status: 0 answered, or nothing has changed; 1 cells failed, or something ha
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = command.parse_args(argv)
     if (arguments.file is None) == (arguments.verify is None):
         command.error("name a claim's file, or a certificate by --verify")
+    if arguments.verify and (arguments.no_run or arguments.json):
+        command.error("--verify goes with no other option")
     if not (arguments.verify or arguments.no_run):
         load_libraries(arguments.file)
     from evenkeel.trainer.lab.claims.answering import answered
@@ -56,8 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(bool(changed))
     claims, sweep_file = load_claims(arguments.file)
     sweep = load_sweep_of(claims, sweep_file)
-    if not arguments.no_run and (status := commands.run(sweep_file)):
-        return status
+    with redirect_stdout(sys.stderr) if arguments.json else nullcontext():
+        if arguments.no_run:
+            commands.check_unchanged(sweep_file)
+        elif status := commands.run(sweep_file):
+            return status
     root = Path(sweep.output_dir)
     runs = read_runs(root)
     tuning = [] if sweep.tune is None else read_runs(root / "tuning").all
@@ -100,6 +107,6 @@ def parser() -> argparse.ArgumentParser:
     command = command_line(__name__, __doc__)
     command.add_argument("file", nargs="?", type=named_path, help="YAML file of claims, or a shipped one's name")
     command.add_argument("--no-run", action="store_true", help="start nothing")
-    command.add_argument("--json", action="store_true", help="print the answer as JSON")
+    command.add_argument("--json", action="store_true", help="print the answer as JSON, all else on stderr")
     command.add_argument("--verify", type=Path, metavar="CERTIFICATE", help="list the files that have changed since")
     return command

@@ -31,7 +31,10 @@ OF_THE_PAPER = "grpo,adv_reweight,lopti,adv_reweight+lopti"
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 measured, 2 refused."""
-    arguments = parser().parse_args(argv)
+    command = parser()
+    arguments = command.parse_args(argv)
+    if arguments.learning_rate and not arguments.figures:
+        command.error("--learning-rate is that of the steps of --figures")
     source: Path = arguments.source
     overrides = arguments.overrides
     folder = arguments.to

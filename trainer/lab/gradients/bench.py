@@ -14,7 +14,7 @@ from evenkeel.trainer.lab.gradients.jackknife import margins
 from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments, together
 from evenkeel.trainer.lab.gradients.replay import Row, group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
-from evenkeel.trainer.lab.gradients.strategies import BASELINE, Named, named_strategy, replayable
+from evenkeel.trainer.lab.gradients.strategies import Named, replayable
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,13 @@ def bench(batches: Iterable[Sequence[Row]], model: Any, recipe: Recipe, strategi
         Refusal: nothing to replay, not `BASELINE`, or fewer than two groups.
     """
     model.eval()
-    asked = [named_strategy(BASELINE), *(named for named in strategies if named.name != BASELINE)]
     sketch = CountSketch([p.numel() for p in model.parameters() if p.requires_grad])
     blocks: list[GradientSums] = []
     for rows in batches:
         batch = replayed(rows, recipe, model)
         replay = partial(passes, batch=batch, recipe=recipe)
         if not blocks:
-            asked, absent = replayable(asked, replay)
+            asked, absent = replayable(strategies, replay)
         made = [torch.stack(replay(named.parts)).sum(0) for named in asked]
         stacked = torch.stack([*made, true_gradient(batch)])
         blocks.append(GradientSums(len(stacked), sketch.length))

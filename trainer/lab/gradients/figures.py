@@ -28,7 +28,7 @@ from evenkeel.trainer.lab.gradients.outcomes import (
 )
 from evenkeel.trainer.lab.gradients.replay import Row, group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
-from evenkeel.trainer.lab.gradients.strategies import BASELINE, Named, named_strategy, replayable
+from evenkeel.trainer.lab.gradients.strategies import BASELINE, Named, replayable
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,13 @@ def figures(batches: Iterable[Sequence[Row]], policy: Any, recipe: Recipe, strat
         Refusal: nothing to replay, or not `BASELINE`.
     """
     steps = Steps(policy.eval(), recipe)
-    asked = [named_strategy(BASELINE), *(named for named in strategies if named.name != BASELINE)]
     measured: dict[tuple[str, str], list[Tensor]] = defaultdict(list)
     groups = 0
     for rows in batches:
         batch = steps.replayed(rows, steps.start)
         trained = partial(_passes, batch=batch, recipe=recipe)
         if not groups:
-            asked, absent = replayable(asked, trained)
+            asked, absent = replayable(strategies, trained)
         groups += len(batch.prompt_ids)
         known: dict[bytes, SingleSteps] = {}  # several strategies have the same contributions
         for named in asked:

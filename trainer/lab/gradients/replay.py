@@ -26,7 +26,11 @@ def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
         Refusal: a group is incomplete.
     """
     size = recipe.group_size
-    groups = whole_groups(rows, size)
+    groups = [rows[start : start + size] for start in range(0, len(rows), size)]
+    if any(len(group) != size or len({row["group"] for row in group}) > 1 for group in groups):
+        raise Refusal(
+            f"Batch {rows[0]['batch']} does not consist of whole groups of trl.num_generations = {size} rows."
+        )
     completion_ids, mask = completions_of(rows)
     width = completion_ids.shape[1]
     prompts = [list(group[0]["prompt_ids"]) for group in groups]
@@ -57,20 +61,6 @@ def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
         columns=_columns(rows, mask),
         sum_pi_squared=sum_pi_squared,
     )
-
-
-def whole_groups(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
-    """The rows of one recorded batch, group by group.
-
-    Raises:
-        Refusal: a group is incomplete.
-    """
-    groups = [rows[start : start + size] for start in range(0, len(rows), size)]
-    if any(len(group) != size or len({row["group"] for row in group}) > 1 for group in groups):
-        raise Refusal(
-            f"Batch {rows[0]['batch']} does not consist of whole groups of trl.num_generations = {size} rows."
-        )
-    return groups
 
 
 def group_gradients(

@@ -56,11 +56,15 @@ def named_strategies(names: str) -> list[Named]:
 
 
 def replayable(asked: Sequence[Named], replay: Callable[[Strategies], Any]) -> tuple[list[Named], dict[str, str]]:
-    """Those that ``replay`` takes on the first batch, and of the others name → why it does not; a `PartError` where
-    `BASELINE` is one of the others."""
+    """`BASELINE`, then those that ``replay`` takes on the first batch, and of the others name → why it does not.
+
+    Raises:
+        PartError: it does not take `BASELINE`.
+    """
     found: list[Named] = []
     absent: dict[str, str] = {}
-    for named in asked:
+    others = [each for each in asked if each.name != BASELINE]
+    for named in [named_strategy(BASELINE), *others]:
         try:
             replay(named.parts)
             found.append(named)

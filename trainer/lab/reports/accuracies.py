@@ -5,22 +5,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenkeel.trainer.evaluation.shares import Estimate, share_estimate
 from evenkeel.trainer.lab.reports.held_out import accuracy_table, read_answers
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
-from evenkeel.trainer.lab.statistics.intervals import mean_estimate
-
-Floats = NDArray[np.float64]
+from evenkeel.trainer.lab.statistics.intervals import Floats, mean_estimate
 
 
 def is_scored(run: RecordedRun, dataset: str) -> bool:
     """Whether the run's last evaluation has a scored answer."""
     answers = run.final_answers(dataset)
-    if answers is None:
-        return bool(run.held_out().get(dataset))
-    return any(math.isfinite(accuracy) for accuracy in answers.accuracy_by_item.values())
+    if answers is not None and np.isnan([*answers.accuracy_by_item.values()]).all():
+        return False
+    return bool(run.held_out().get(dataset))
 
 
 def final_accuracies(runs: Sequence[RecordedRun], dataset: str) -> Floats:

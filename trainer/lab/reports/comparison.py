@@ -1,6 +1,7 @@
 """The comparison of variants over seeds: each one's numbers, and its difference from the baseline with a verdict."""
 
 import itertools
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,7 +31,6 @@ class VariantNumbers:
     """
 
     name: str
-    seeds: list[int]
     start: Estimate | None
     final: Estimate
     area: Estimate | None
@@ -54,6 +54,11 @@ class Comparison:
     not_compared: list[str]
     left_out: list[str]
 
+    @property
+    def num_tests(self) -> int:
+        """Contrasts that have a p-value."""
+        return sum(not math.isnan(each.p_value) for each in self.contrasts)
+
     def contrasts_in(self, outcome: str) -> list[Contrast]:
         """The contrasts of one outcome."""
         return [contrast for contrast in self.contrasts if contrast.outcome == outcome]
@@ -64,13 +69,11 @@ class Comparison:
 
 
 def datasets_of(runs: RecordedRuns) -> list[str]:
-    """The held-out sets that every run was evaluated on, and some run scored, in the order of the configuration."""
-    found = [set(run.held_out()) for run in runs.all]
-    shared = set.intersection(*found) if found else set()
-    shared = {name for name in shared if any(is_scored(run, name) for run in runs.all)}
+    """The held-out sets that some run scored, in the order of the configuration."""
+    found = {name for run in runs.all for name in run.held_out() if is_scored(run, name)}
     test = (runs.all[0].raw_config.get("data") or {}).get("test")
     order = list(test) if isinstance(test, dict) else []
-    return sorted(shared, key=lambda name: (order.index(name) if name in order else len(order), name))
+    return sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def comparison(runs: RecordedRuns, dataset: str, outcomes: Collection[str] = ("accuracy",)) -> Comparison:
@@ -123,7 +126,6 @@ def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str) -> Varian
     several = len(points) > 1
     return VariantNumbers(
         name,
-        sorted(by_seed),
         start=accuracy_estimate(values[:, 0]) if several and points[0] == 0 else None,
         # raises where the runs have no scored item in common
         final=accuracy_estimate(final_accuracies(runs, dataset), completions),

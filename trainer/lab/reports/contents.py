@@ -77,37 +77,35 @@ def report_on(directory: Path) -> Report:
     comparisons += [comparison(runs, dataset, beside) for dataset in others]
     comparisons = adjusted(comparisons)
     main = comparisons[0] if comparisons else None
-    dataset = main.dataset if main else ""
-    scored = scored_runs(runs, dataset) if main else runs
-    audits = verifier_audits(runs, dataset)
+    scored = scored_runs(runs, first) if main else runs
+    audits = verifier_audits(runs, first)
     return Report(
         runs.name,
         bool(runs.baseline),
         _headline(main, runs),
         tuning_sentence(runs) if main and main.contrasts else "",
         comparisons,
-        {name: table for name, table in _tables(runs, comparisons, audits) if table is not None},
+        {name: table for name, table in _tables(runs, comparisons, first, audits) if table is not None},
         scored,
         Examination().add_all((entry["step"], entry) for run in runs.all if not runs.baseline for entry in run.metrics),
-        sample_groups(runs, dataset),
+        sample_groups(runs, first),
         audits,
         notes_of(runs, scored, comparisons, directory),
     )
 
 
 def _tables(
-    runs: RecordedRuns, comparisons: list[Comparison], audits: dict[str, Audit]
+    runs: RecordedRuns, comparisons: list[Comparison], dataset: str, audits: dict[str, Audit]
 ) -> Iterator[tuple[str, Table | None]]:
-    main = comparisons[0] if comparisons else None
     if runs.baseline:
         yield from comparison_tables(comparisons)
         yield "tuning", tuning_table(runs)
-        yield "cells", cell_table(runs, main.dataset if main else "")
+        yield "cells", cell_table(runs, dataset)
         yield "changes", changes_table(runs)
     else:
         yield "trained", trained_table(runs.all[0])
         yield "learned", learned_table(runs.all[0])
-    yield "audit", audit_table(audits) if audits else None
+    yield "audit", audit_table(audits)
     yield "verifiers-differ", differences_table(audits)
     yield "provenance", provenance_table(runs)
 

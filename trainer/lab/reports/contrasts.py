@@ -20,14 +20,13 @@ class Contrast:
 
     Attributes:
         mean: of the variant.
-        p_value, adjusted_p: of the interval's t statistic; adjusted by Holm's method for all contrasts.
+        p_value, adjusted_p: of the interval's t statistic, NaN without a verdict; adjusted by Holm's method for all.
         area: difference of the areas under the learning curves, beside accuracy; it gives no verdict of its own.
     """
 
     variant: str
     baseline: str
     outcome: str
-    seeds: list[int]
     mean: Estimate
     difference: Estimate
     verdict: Verdict
@@ -59,5 +58,6 @@ def contrast_of(
     found = verdict(difference if outcome.sign > 0 else -difference)
     heights = areas_under_curves(runs, dataset) if outcome is ACCURACY else None
     area = None if heights is None else paired_difference(*np.split(heights, 2))
-    measured = outcome.name, seeds, mean_estimate(ours), difference
-    return Contrast(variant, baseline, *measured, found, difference.p_value, math.nan, area)
+    p_value = math.nan if found.outcome == "no verdict" else difference.p_value
+    measured = mean_estimate(ours), difference, found, p_value
+    return Contrast(variant, baseline, outcome.name, *measured, math.nan, area)

@@ -15,12 +15,10 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from evenkeel.trainer.evaluation.shares import Estimate
+from evenkeel.trainer.lab.statistics.intervals import Floats
 from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
-
-Floats = NDArray[np.float64]
 
 INK, SOFT, LINE = "#000000", "#666666", "#e4e4e4"
 COLORS = (INK, "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

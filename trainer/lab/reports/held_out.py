@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from evenkeel.trainer.lab.statistics.intervals import Floats
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,19 @@ def notes_of(runs: RecordedRuns, scored: RecordedRuns, comparisons: Sequence[Com
             f"It begins in checkpoints of others ({', '.join(begun)}): what is said holds given these parents."
         )
     if main is None:
-        return [*notes, "No held-out set was evaluated by all runs and scored."]
-    if main.left_out:
-        notes.append(f"Left out, because no answer on {main.dataset} was scored: {', '.join(main.left_out)}.")
+        return [*notes, "No held-out set was evaluated and scored."]
+    notes += [
+        f"Left out, because no answer on {found.dataset} was scored: {', '.join(found.left_out)}."
+        for found in comparisons
+        if found.left_out
+    ]
     return [
         *notes,
         *main.not_compared,
-        *_files(runs, main, directory),
+        *_files(scored, main, directory),
         *_unequal(scored, main.dataset),
         *_nothing_learned(scored, main.dataset),
-        *_tests(runs, sum(len(found.contrasts) for found in comparisons)),
+        *_tests(runs, sum(found.num_tests for found in comparisons)),
     ]
 
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from evenkeel.trainer.evaluation.metrics import pass_at_k
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies
-from evenkeel.trainer.lab.reports.held_out import Answers, Floats, read_answers
+from evenkeel.trainer.lab.reports.held_out import Answers, read_answers
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
-from evenkeel.trainer.lab.statistics.intervals import StatisticsError
+from evenkeel.trainer.lab.statistics.intervals import Floats, StatisticsError
 
 Runs = Sequence[RecordedRun]
 Measure = Callable[[Runs, str], Floats]

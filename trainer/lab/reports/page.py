@@ -17,9 +17,11 @@ def write_report(directory: Path, output: Path | None = None) -> tuple[Report, P
     The HTML file is ``output``, or ``report.html`` in the directory.
 
     Raises:
-        Refusal: there is nothing to report on, or what there is cannot be compared.
+        Refusal: there is nothing to report on, what there is cannot be compared, or ``output`` is no page's name.
     """
     page = output or directory / "report.html"
+    if page.suffix in (".md", ".svg"):
+        raise Refusal(f"{page} cannot be the page, which is HTML. Write {page.with_suffix('.html')}.")
     try:
         report = report_on(directory)
         html, summary = html_page(report), report.summary

@@ -29,7 +29,7 @@ MOST_DIFFERENCES = 50
 
 def comparison_tables(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, Table]]:
     """Name → table: the verdicts, the numbers, and the verdicts on further held-out sets."""
-    count = sum(len(found.contrasts) for found in comparisons)
+    count = sum(found.num_tests for found in comparisons)
     for position, found in enumerate(comparisons):
         if position:
             yield f"held-out-{position}", _verdict_table(f"Held-out set {found.dataset}", found, ACCURACY, count)
@@ -94,7 +94,7 @@ def _accuracy_table(found: Comparison) -> Table:
         rows.append(
             [
                 each.name,
-                str(len(each.seeds)),
+                str(each.final.num_seeds),
                 number(each.start.value if each.start else None),
                 estimate(each.final),
                 _cost(each.tokens, baseline.tokens if contrast else None),

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,10 @@ class RecordedRun(RunRecord):
         return read_answers(path) if path else None
 
     def final_file(self, dataset: str) -> Path | None:
-        """The file of the run's last evaluation of a held-out set."""
-        steps = self.answers.get(dataset, {})
-        return steps[max(steps)] if steps else None
+        """The file of the run's last evaluation of a held-out set; ``None`` where it is gone."""
+        keys = self._accuracy_keys.get(dataset, [])
+        last = max((entry["step"] for entry in self.metrics if any(key in entry for key in keys)), default=-1)
+        return self.answers.get(dataset, {}).get(last)
 
     def series(self, key: str) -> dict[float, float]:
         """Rollout batches done → value of a metric, where it is a finite number; the last of several at one step."""
@@ -62,11 +64,16 @@ class RecordedRun(RunRecord):
 
     def held_out(self) -> dict[str, dict[float, float]]:
         """Held-out set → rollout batches → accuracy."""
+        return {name: self._accuracy_series(keys) for name, keys in sorted(self._accuracy_keys.items())}
+
+    @cached_property
+    def _accuracy_keys(self) -> dict[str, list[str]]:
+        """Held-out set → the metrics that are its accuracy."""
         named: dict[str, list[str]] = {}
         for key in sorted({key for entry in self.metrics for key in entry}):
             if found := re.fullmatch(r"eval[/_]([^/]+)/(?:avg@\d+|greedy)", key):
                 named.setdefault(found[1], []).append(key)
-        return {name: self._accuracy_series(of_set) for name, of_set in sorted(named.items())}
+        return named
 
     def _accuracy_series(self, keys: Sequence[str]) -> dict[float, float]:
         """avg@k where items were sampled, with any k, which may change when a run is continued; else greedy."""

@@ -14,9 +14,8 @@ effect that matters does not affect the answer: it gives the number of seeds tha
 such an effect is excluded.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from scipy import stats
@@ -52,29 +51,27 @@ def claim_answer(differences: Mapping[str, Estimate], matters: float) -> ClaimAn
     """The answer by the rule of this module.
 
     Args:
-        differences: from each of the others, positive in the claimed direction; their own intervals are not used.
+        differences: from each of the others, positive in the claimed direction, with their intervals at 1 − α.
         matters: the smallest effect that matters, above 0.
     """
-    seen = {name: _at(difference, ALPHA) for name, difference in differences.items()}
-    scored = [each for each in seen.values() if each.num_seeds >= FEWEST_SEEDS and each.standard_error > 0]
+    every, shared_out = [*differences.values()], ALPHA / len(differences)
+    scored = [each for each in every if each.num_seeds >= FEWEST_SEEDS and each.standard_error > 0]
     answer: Answer = "not decided"
-    if len(scored) == len(seen) and all(each.low > 0 for each in scored):
+    if scored == every and all(each.low > 0 for each in scored):
         answer = "supported"
-    elif any(_at(each, ALPHA / len(seen)).high < 0 for each in scored):
+    elif any(_upper_end(each, shared_out) < 0 for each in scored):
         answer = "contradicted"
-    needed = [seeds_needed(each, matters) if each.num_seeds > 1 else None for each in seen.values()]
+    needed = [seeds_needed(each, matters) if each.num_seeds > 1 else None for each in every]
     known = [number for number in needed if number is not None]
     return ClaimAnswer(
         answer,
-        seen,
+        dict(differences),
         any(each.high < matters for each in scored),
         max(known) if answer == "not decided" and len(known) == len(needed) else None,
     )
 
 
-def _at(difference: Estimate, alpha: float) -> Estimate:
-    """With its t interval at confidence 1 − ``alpha``."""
-    if difference.num_seeds < 2:
-        return replace(difference, low=math.nan, high=math.nan)
+def _upper_end(difference: Estimate, alpha: float) -> float:
+    """Of its t interval at confidence 1 − ``alpha``."""
     half = float(stats.t.isf(alpha / 2, difference.num_seeds - 1)) * difference.standard_error
-    return replace(difference, low=difference.value - half, high=difference.value + half)
+    return difference.value + half

@@ -14,11 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenkeel.trainer.lab.statistics.intervals import StatisticsError
-
-Floats = NDArray[np.float64]
+from evenkeel.trainer.lab.statistics.intervals import Floats, StatisticsError
 
 
 @dataclass(frozen=True)

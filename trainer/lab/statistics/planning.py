@@ -14,14 +14,13 @@ of freedom). With w = 0 and many items this is the non-central t.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from evenkeel.trainer.evaluation.shares import CONFIDENCE
 from evenkeel.trainer.lab.statistics.components import DifferenceComponents
-from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS, MOST_SEEDS, POWER
+from evenkeel.trainer.lab.statistics.intervals import Floats
+from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS, POWER, fewest_seeds
 
-Floats = NDArray[np.float64]
 _POINTS = (np.arange(200) + 0.5) / 200
 _ITEM_POINTS = (np.arange(40) + 0.5) / 40
 
@@ -73,14 +72,7 @@ def planned_seeds(difference: float, components: DifferenceComponents, num_items
 
     ``None`` where more than 1,000 would be needed: often no number is enough, because the items stay the same.
     """
-    low, high = FEWEST_SEEDS - 1, MOST_SEEDS
-    if verdict_power(difference, components, high, num_items) < POWER:
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = verdict_power(difference, components, middle, num_items) >= POWER
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    return fewest_seeds(lambda seeds: verdict_power(difference, components, seeds, num_items))
 
 
 def uncertainty(freedom: int) -> tuple[float, float]:

@@ -2,15 +2,16 @@
 
 import bisect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate
-from evenkeel.trainer.lab.statistics.intervals import StatisticsError
+from evenkeel.trainer.lab.statistics.intervals import Floats, StatisticsError
 
 FEWEST_SEEDS = 3
 POWER = 0.8
@@ -45,7 +46,7 @@ def verdict(difference: Estimate) -> Verdict:
     if outcome != "not distinguishable":
         return Verdict(outcome, f"{outcome} ({_seeds(seeds)})")
     start = f"not distinguishable with {seeds} seeds; "
-    if difference.value == 0:
+    if difference.standard_error == 0:
         return Verdict("not distinguishable", f"{start}no difference was seen at all")
     if (needed := seeds_needed(difference)) is not None:
         needed = _two_digits(needed)
@@ -74,35 +75,39 @@ def _beyond_these_items(difference: Estimate) -> str:
 
 
 def seeds_needed(difference: Estimate, effect: float | None = None) -> int | None:
-    """The smallest number of seeds m with `power` ≥ 0.8 for a true difference of ``effect``, or as large as the
-    observed one.
+    """The `fewest_seeds` m for a true difference of ``effect``, or as large as the observed one.
 
     The standard error at m seeds is ``√(seed_variance / m + item_variance)``, both as estimated: with few seeds they
-    are rough, and so is m. ``None`` where more than 1,000 would be needed.
+    are rough, and so is m.
     """
     wanted = difference.value if effect is None else effect
 
     def detected(seeds: int) -> float:
         error = math.sqrt(difference.seed_variance / seeds + difference.item_variance)
-        return float(power(abs(wanted) / error, seeds)) if error else float(wanted != 0)
+        return power(abs(wanted) / error, seeds) if error else float(wanted != 0)
 
-    numbers = range(2, MOST_SEEDS + 1)
-    position = bisect.bisect_left(numbers, POWER, key=detected)
+    return fewest_seeds(detected)
+
+
+def fewest_seeds(power_of: Callable[[int], float]) -> int | None:
+    """The smallest number of seeds, three or more, whose power is ≥ 0.8; ``None`` above 1,000."""
+    numbers = range(FEWEST_SEEDS, MOST_SEEDS + 1)
+    position = bisect.bisect_left(numbers, POWER, key=power_of)
     return numbers[position] if position < len(numbers) else None
 
 
-def power(effect: ArrayLike, num_seeds: ArrayLike) -> NDArray[np.float64]:
+def power(effect: float, num_seeds: int) -> float:
     """Probability that the t interval of ``num_seeds`` seeds excludes 0 when the true difference is ``effect`` standard
     errors (of the mean at that number of seeds).
 
     ``P(|T| > t_{α/2, m−1})`` with T non-central t of m − 1 degrees of freedom and non-centrality ``effect``.
     """
-    shift, freedom = np.minimum(np.asarray(effect, float), 30.0), np.asarray(num_seeds) - 1  # 30: certain, and stable
+    shift, freedom = min(effect, 30.0), num_seeds - 1  # 30: certain, and stable
     limit = stats.t.ppf((1 + CONFIDENCE) / 2, freedom)
-    return np.asarray(stats.nct.sf(limit, freedom, shift) + stats.nct.cdf(-limit, freedom, shift))
+    return float(stats.nct.sf(limit, freedom, shift) + stats.nct.cdf(-limit, freedom, shift))
 
 
-def holm_adjusted(p_values: ArrayLike) -> NDArray[np.float64]:
+def holm_adjusted(p_values: ArrayLike) -> Floats:
     """p-values (C,) of C comparisons, adjusted so that P(any false alarm) ≤ α: ``max_{j ≤ k} (C − j + 1)·p_(j)``, ≤ 1.
 
     NaN (no test) stays NaN and does not count. Source: Holm 1979, Scand. J. Statist. 6.

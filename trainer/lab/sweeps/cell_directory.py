@@ -10,7 +10,6 @@
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +38,7 @@ class CellDirectory:
 
     def definition(self) -> dict[str, Any]:
         """``cell.json``, or an empty mapping where the cell was never started."""
-        return _read(self.path / "cell.json", "Delete it.")
+        return _read(self.path / "cell.json")
 
     def write_definition(self, definition: Mapping[str, Any]) -> None:
         """Replace ``cell.json``."""
@@ -52,7 +51,7 @@ class CellDirectory:
 
     def attempt(self, number: int) -> dict[str, Any]:
         """``attempt-<number>.json``; empty where that attempt did not start."""
-        return _read(self.path / f"attempt-{number}.json", "Delete it.")
+        return _read(self.path / f"attempt-{number}.json")
 
     def write_attempt(self, number: int, record: Mapping[str, Any]) -> None:
         """Replace ``attempt-<number>.json``."""
@@ -114,16 +113,11 @@ class CellDirectory:
             self.lock.write_text(str(os.getpid()))
             yield
 
-    def delete_uncheckpointed_run(self) -> None:
-        """Delete a run that ended before its first checkpoint, so that the next attempt finds no run directory."""
-        if self.run.exists() and self.checkpoint() is None:
-            shutil.rmtree(self.run)
-
     def log_end(self, lines: int = LAST_LINES) -> str:
         """The last lines of the log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.rstrip().splitlines()[-lines:])
 
 
-def _read(path: Path, instead: str) -> dict[str, Any]:
-    return read_record(path, dict[str, Any], instead) if path.exists() else {}
+def _read(path: Path) -> dict[str, Any]:
+    return read_record(path, dict[str, Any], "Delete it.") if path.exists() else {}

@@ -9,10 +9,11 @@ from typing import Any
 from evenkeel.errors import Refusal, suggest
 from evenkeel.trainer.lab.reports.tables import print_table
 from evenkeel.trainer.lab.sweeps.attempt import rendezvous
+from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.checking import checked_plans
 from evenkeel.trainer.lab.sweeps.forking import Forks
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
-from evenkeel.trainer.lab.sweeps.plans import Plan, processes_of
+from evenkeel.trainer.lab.sweeps.plans import Plan, plans_of, processes_of
 from evenkeel.trainer.lab.sweeps.queues import Queue, SlurmQueue, local_queue
 from evenkeel.trainer.lab.sweeps.runner import SweepRunner, write_sweep
 from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
@@ -111,6 +112,20 @@ def report(file: Path, parents: Sequence[str] = ()) -> int:
     from evenkeel.trainer.lab.reports.page import print_report
 
     return print_report(_started(file, parents))
+
+
+def check_unchanged(file: Path) -> None:
+    """Refuse to rest on runs that are not there, or were made with other settings than the sweep's files have now."""
+    root = _started(file)
+    sweep, tree = load_sweep(file)
+    stages = [sweep]
+    if sweep.tune is not None:
+        chosen = choices(sweep, root / "tuning")
+        settings = {name: choice.settings for name, choice in chosen.items()}
+        stages = [tuning_stage(sweep), confirmation_stage(sweep, settings)]
+    for stage in stages:
+        if _refused_as_changed(queued_cells(stage, plans_of(stage, cells_of(stage), tree))):
+            raise Refusal(f"The runs in {stage.output_dir} are not those of {file}.")
 
 
 def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None, outcome: str | None) -> int:

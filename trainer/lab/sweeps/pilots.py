@@ -13,11 +13,10 @@ import numpy as np
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.comparison import datasets_of, scored_runs
-from evenkeel.trainer.lab.reports.held_out import Floats
 from evenkeel.trainer.lab.reports.outcomes import ACCURACY, Outcome
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
 from evenkeel.trainer.lab.statistics.components import DifferenceComponents, paired_components, unpaired_components
-from evenkeel.trainer.lab.statistics.intervals import StatisticsError
+from evenkeel.trainer.lab.statistics.intervals import Floats, StatisticsError
 
 FEWEST_PAIRS = 3
 """With fewer pairs a paired variance has one degree of freedom, and unpaired runs say more."""

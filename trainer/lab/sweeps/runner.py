@@ -69,8 +69,10 @@ class SweepRunner:
                     if self._started(waiting[0], others_run=bool(running)):
                         running.append(waiting.pop(0))
                 time.sleep(POLL_SECONDS)
-                for entry in [entry for entry in running if self._is_over(entry)]:
+                over = [each for each in running if self.queue.is_over(each.attempt, each.directory)]
+                for entry in over:
                     running.remove(entry)
+                    self.queue.release(entry.attempt)
                     if self._restarts(entry):
                         waiting.insert(0, entry)
                 if self.stops > stops_sent:
@@ -108,12 +110,6 @@ class SweepRunner:
         entry.directory.replace_last_attempt(entry.attempt)
         resumed = entry.attempt["resumed_from"]
         self.say(f"{entry.name}: started" + (f" from {resumed}" if resumed else ""))
-        return True
-
-    def _is_over(self, entry: QueuedCell) -> bool:
-        if not self.queue.is_over(entry.attempt, entry.directory):
-            return False
-        self.queue.release(entry.attempt)
         return True
 
     def _restarts(self, entry: QueuedCell) -> bool:

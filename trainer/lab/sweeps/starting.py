@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import sys
@@ -55,8 +56,9 @@ def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
     """Record the attempt in ``cell.json`` and in ``entry``, and delete a run without a checkpoint."""
     directory, plan = entry.directory, entry.plan
     _stop_orphans(directory)
-    directory.delete_uncheckpointed_run()
     checkpoint = directory.checkpoint()
+    if checkpoint is None and directory.run.exists():
+        shutil.rmtree(directory.run)
     own = {"config": _explicit_settings(plan), "id": uuid.uuid4().hex[:8], "attempts": []}
     known = directory.definition() or {"sweep": sweep.name, **asdict(plan.cell), **own}
     launcher = launcher_of(sweep)

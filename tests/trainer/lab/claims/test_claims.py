@@ -176,6 +176,19 @@ def test_fewer_seeds_than_planned_are_no_answer(folder: Path, capsys: pytest.Cap
     assert "helps: ar-s4 of results are not finished" in capsys.readouterr().err
 
 
+def test_runs_of_other_settings_are_no_answer(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "results/ar-s4/cell.json").write_text('{"config": {"trl": {"learning_rate": 1.0}}, "attempts": []}')
+    assert main([str(folder / "order.yaml"), "--no-run", "--json"]) == 2
+    said = capsys.readouterr()
+    assert "trl.learning_rate: 1.0 → 0.0001" in said.err
+    assert said.out == ""
+    (folder / "results/sweep.json").unlink()
+    assert main([str(folder / "order.yaml"), "--no-run"]) == 2
+    assert "has not been started" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--verify", str(folder / "order.certificate.json"), "--json"])
+
+
 def test_seeds_that_are_added_to_an_answer_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]):
     sweep = folder / "sweep.yaml"
     whole = sweep.read_text()

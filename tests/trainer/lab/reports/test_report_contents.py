@@ -17,7 +17,7 @@ from evenkeel.trainer.lab.reports.curves import by_rollout
 from evenkeel.trainer.lab.reports.held_out import read_answers
 from evenkeel.trainer.lab.reports.page import write_report
 from evenkeel.trainer.lab.reports.run_files import read_runs
-from evenkeel.trainer.lab.reports.tables import number
+from evenkeel.trainer.lab.reports.tables import NOTHING, number
 from evenkeel.trainer.lab.statistics.intervals import paired_difference
 from tests.trainer.lab.reports.recorded_sweep import record_run, record_sweep
 
@@ -35,7 +35,7 @@ def report(sweep: Path) -> Report:
 
 def test_verdicts_follow_from_what_was_planted(report: Report):
     assert report.headline == "Against grpo, better: ar; worse: lopti."
-    assert [contrast.seeds for contrast in report.main.contrasts] == [[0, 1, 2, 3], [0, 1, 2, 3, 4]]
+    assert [contrast.difference.num_seeds for contrast in report.main.contrasts] == [4, 5]
     assert "Left out, not finished: ar-s4." in report.notes
 
 
@@ -69,6 +69,18 @@ def test_a_directory_without_runs_is_refused(tmp_path: Path):
     names = [f"{variant}-s0" for variant in ("grpo", "ar", "lopti")]
     with pytest.raises(Refusal, match=r"No cell of the sweep in .* has finished"):
         report_on(record_sweep(tmp_path / "sweep", seeds=[0], unfinished=names))
+    with pytest.raises(Refusal, match=r"report\.md cannot be the page"):
+        write_report(tmp_path / "sweep", tmp_path / "report.md")
+
+
+def test_what_a_run_has_lost_is_named_and_not_taken_from_an_earlier_evaluation(tmp_path: Path):
+    sweep = record_sweep(tmp_path / "sweep", seeds=(0,))
+    (sweep / "lopti-s0/run/metrics.jsonl").unlink()
+    (sweep / "ar-s0/run/evaluations/test/step-000020.parquet").unlink()
+    report = report_on(sweep)
+    assert report.main.left_out == ["lopti with seed 0"]
+    curve = read_runs(sweep).by_variant["ar"][0].held_out()["test"]
+    assert report.main.contrast_of("ar").mean.value == curve[20] != curve[10]
 
 
 def test_what_should_have_been_equal_and_was_not_is_said(tmp_path: Path):
@@ -101,7 +113,7 @@ def test_without_common_seeds_variants_are_not_compared(tmp_path: Path):
     sweep = record_sweep(tmp_path / "sweep", unfinished=["grpo-s3", "grpo-s4", "ar-s0", "ar-s1", "ar-s2"])
     report = report_on(sweep)
     assert report.main.contrast_of("ar") is None
-    assert report.main.contrast_of("lopti").seeds == [0, 1, 2]
+    assert report.main.contrast_of("lopti").difference.num_seeds == 3
     assert any("ar and its baseline grpo" in note for note in report.notes)
 
 
@@ -110,6 +122,7 @@ def test_two_seeds_have_their_two_values_where_an_interval_would_say_nothing(tmp
     report, runs = report_on(sweep), read_runs(sweep).by_variant
     ours, theirs = (np.nanmean(final_accuracies(list(runs[name].values()), "test"), 1) for name in ("ar", "grpo"))
     of_ar = next(row for row in report.tables["verdicts"].rows if row[0].text == "ar")
+    assert (of_ar[3].text, report.tables["verdicts"].headings[3].note) == (NOTHING, "of 0")  # nor a test
     for cell, values in ((of_ar[1], ours), (of_ar[2], ours - theirs)):
         assert cell.note == "two seeds: " + ", ".join(number(value) for value in sorted(values))
 

@@ -16,8 +16,11 @@ from evenkeel.trainer.lab.statistics.intervals import paired_difference
 from evenkeel.trainer.lab.statistics.verdict import verdict
 from tests.trainer.lab.statistics.simulated_sweeps import answers
 
-FIVE = Estimate(0.03, math.nan, math.nan, 5, 256, seed_variance=0.0005, item_variance=0.0)
-"""Of standard error √(0.0005 / 5) = 0.01; t of 4 degrees of freedom is 2.776 at 5 % and 3.495 at 2.5 %."""
+
+def five(value: float, variance: float = 0.0005) -> Estimate:
+    """Five seeds: of standard error √(0.0005 / 5) = 0.01; t(4) is 2.776 at 5 % and 3.495 at 2.5 %."""
+    half = 2.776445 * math.sqrt(variance / 5)
+    return Estimate(value, value - half, value + half, 5, 256, seed_variance=variance, item_variance=0.0)
 
 
 TRUTHS: dict[str, dict[str, Any]] = {
@@ -41,34 +44,33 @@ def wrong_answers(claims: int, seeds: int, others: int, **truth: Any) -> tuple[i
 
 def test_by_hand():
     """0.03 ± 0.0278 lies above 0; the other, 0.02 ± 0.0278, does not; so both together support nothing."""
-    other = replace(FIVE, value=0.02)
-    alone = claim_answer({"grpo": FIVE}, matters=0.02)
+    other = five(0.02)
+    alone = claim_answer({"grpo": five(0.03)}, matters=0.02)
     assert alone.answer == "supported"
-    assert alone.differences["grpo"].low == pytest.approx(0.03 - 0.02776, abs=1e-5)
     assert alone.seeds_needed is None
-    both = claim_answer({"grpo": FIVE, "control": other}, matters=0.02)
+    both = claim_answer({"grpo": five(0.03), "control": other}, matters=0.02)
     assert both.answer == "not decided"
     assert not both.excludes_what_matters
-    assert claim_answer({"grpo": replace(FIVE, value=-0.03)}, matters=0.02).answer == "contradicted"
+    assert claim_answer({"grpo": five(-0.03)}, matters=0.02).answer == "contradicted"
 
 
 def test_several_others_contradict_at_their_share_of_the_level():
     """−0.03 + 0.0278 < 0 < −0.03 + 0.03495; −0.036 + 0.03495 < 0."""
-    against = {"grpo": FIVE, "control": replace(FIVE, value=-0.03)}
+    against = {"grpo": five(0.03), "control": five(-0.03)}
     assert claim_answer(against, matters=0.02).answer == "not decided"
-    assert claim_answer({**against, "control": replace(FIVE, value=-0.036)}, matters=0.02).answer == "contradicted"
+    assert claim_answer({**against, "control": five(-0.036)}, matters=0.02).answer == "contradicted"
 
 
 def test_what_matters_is_excluded_where_an_interval_ends_below_it():
-    narrow = replace(FIVE, value=0.004, seed_variance=0.00002)  # ± 0.0056
+    narrow = five(0.004, 0.00002)  # ± 0.0056
     found = claim_answer({"grpo": narrow}, matters=0.02)
     assert (found.answer, found.excludes_what_matters) == ("not decided", True)
     assert found.seeds_needed == 3  # 0.02 is 4.5 standard deviations of a pair: 7.7 errors at three
+    steady = claim_answer({"grpo": five(0.0, 1e-7)}, matters=0.02)
+    assert steady.seeds_needed == 3  # two would see 63 deviations, but give no verdict
 
 
-@pytest.mark.parametrize(
-    "few", [replace(FIVE, num_seeds=2), replace(FIVE, num_seeds=1), replace(FIVE, seed_variance=0.0)]
-)
+@pytest.mark.parametrize("few", [replace(five(0.03), num_seeds=2), replace(five(0.03), num_seeds=1), five(0.03, 0.0)])
 def test_few_seeds_and_seeds_without_spread_decide_nothing(few: Estimate):
     assert claim_answer({"grpo": few}, matters=0.02).answer == "not decided"
 
