@@ -35,11 +35,10 @@ python scripts/docket.py               # writes this page from configs/claims
 
 What papers say, asked of policies of 0.4 M to 6.4 M parameters on two cores: each claim is answered by a sweep,
 and is supported, contradicted or not decided by the rule of [claims](../trainer/lab/README.md#claims), which is wrong
-for equals in 5 % at most: of thirty claims about equals one or two may come out as answered. Differences are of
+for equals in 5 % at most. Differences are of
 held-out accuracy, or of the outcome that is named, with 95 % intervals; an answer holds for the sweep's task and
-policy and says nothing of others. A claim that is not decided says how many seeds would find its smallest difference
-that matters in 80 % of sweeps; "what matters excluded": the interval ends below that difference, so that the claimed
-effect is absent or too small to matter.
+policy. A claim that is not decided says how many seeds would find its smallest difference
+that matters in 80 % of sweeps; "what matters excluded": the claimed effect is absent or smaller than that.
 """
 SMALLER = {"not decided": ", what matters excluded", "supported": ", by less than what matters"}
 """What is said of an answer whose interval ends below the smallest difference that matters."""

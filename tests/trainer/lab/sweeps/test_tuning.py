@@ -149,7 +149,8 @@ def test_unequal_budgets_choose_nothing(tmp_path: Path):
 def test_both_stages_run_and_the_report_says_how_settings_were_chosen(tmp_path: Path, monkeypatch, capsys):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    monkeypatch.setattr(starting, "launcher_of", lambda sweep: [sys.executable, str(script)])
+    for module in (starting, commands):  # what would be forked ends at once
+        monkeypatch.setattr(module, "launcher_of", lambda sweep: [sys.executable, str(script)])
     tune = {**TUNE, "seeds": [100]}
     file = sweep_file(tmp_path, tune, seeds=[0, 1, 2], executor={"kind": "local", "parallel": 4})
     assert commands.run(file) == 0
