@@ -10,7 +10,7 @@ import random
 from rapidfuzz.distance import Levenshtein
 
 from evenkeel.rewards.generators.countdown import CountdownProblem
-from evenkeel.trainer.algorithms.revisions import RevisionOptions
+from evenkeel.trainer.algorithms.revisions import RevisionOptions, filled
 from scripts.tiny_policy.countdown_demonstrations import Attempt, attempts_at, nearest
 
 _MOST_FAILURES = 3
@@ -33,7 +33,7 @@ def revised_line(problem: CountdownProblem, rng: random.Random) -> tuple[str, st
     if not solving or not failing:
         return None
     wrong, *right = [_completion([], each, "") for each in (failing[0], *solving)]
-    shown = RevisionOptions().revision_prompt(problem.question, wrong, right[0])
+    shown = filled(RevisionOptions().template, prompt=problem.question, answer=wrong, reference=right[0])
     return shown, min(right, key=lambda each: Levenshtein.distance(wrong.split(), each.split()))
 
 

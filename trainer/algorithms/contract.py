@@ -19,8 +19,24 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field
 from torch import Tensor
 
-ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE = "advantage", "token_weight", "coefficient", "update_schedule"
-PROMPT_SAMPLER = "prompt_sampler"
+ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT = "advantage", "token_weight", "coefficient"
+UPDATE_SCHEDULE, PROMPT_SAMPLER = "update_schedule", "prompt_sampler"
+
+_OF_TEACHERS = {
+    "teacher_logps": "log π_old of the same tokens under a prompt that shows the reference; one pass more",
+    "teacher_contrast": "log of their ratio after a right sibling's and after wrong ones' responses, 0 without "
+    "siblings; five passes more",
+}
+_OF_STEPS = {"step": "int, optimizer steps done", "max_steps": "int, optimizer steps of the run"}
+_OF_TOKENS = {
+    "mask": "(B, T) int, 1 where the loss counts the token",
+    "old_logps": "(B, T) log π_old",
+    "entropies": "(B, T) entropy of π_old at each position, nats",
+    "completion_ids": "(B, T) int",
+    "groups": "(B,) int, the same number for the responses to one prompt",
+    "scored": "(B,) bool, False where the completion was not scored",
+    **_OF_STEPS,
+}
 
 SIGNALS: dict[str, dict[str, str]] = {
     ADVANTAGE: {
@@ -35,44 +51,25 @@ SIGNALS: dict[str, dict[str, str]] = {
         "old_logps": "(N, T) log π_old of the sampled tokens, of the trainer's own model at the sampling temperature",
         "entropies": "(N, T) entropy of π_old at each position, nats",
         "sum_pi_squared": "(N, T) Σ_v π_old(v)² over the vocabulary at each position; a pass of its own",
-        "teacher_logps": "(N, T) log π_old of the same tokens under a prompt that shows the reference; one pass more",
-        "teacher_contrast": "(N, T) log of their ratio after a right sibling's and after wrong ones' responses, 0 "
-        "without siblings; five passes more",
+        **{name: f"(N, T) {meaning}" for name, meaning in _OF_TEACHERS.items()},
         "sequence_weights": "(N,) what the configured loss multiplies every token of the trajectory by",
         "turns": "(N, T) int, the assistant turn of the token, from 0; −1 where a tool inserted it, and on padding",
         "turn_rewards": "(N, K) what the environment paid for each turn, `rewards` not in it; NaN after the last turn",
         "state_keys": "(N, K) int, equal where the environment's state before the turn was; −1 unknown, or no turn",
-        "step": "int, optimizer steps done",
-        "max_steps": "int, optimizer steps of the run",
+        **_OF_STEPS,
     },
     TOKEN_WEIGHT: {
         "probs": "(B, T) π_old of the sampled tokens, at the sampling temperature",
         "advantages": "(B, T) of the tokens; unscored rows 0",
-        "mask": "(B, T) int, 1 where the loss counts the token",
-        "old_logps": "(B, T) log π_old",
-        "teacher_logps": "(B, T) log π_old of the same tokens under a prompt that shows the reference; one pass more",
-        "teacher_contrast": "(B, T) log of their ratio after a right sibling's and after wrong ones' responses, 0 "
-        "without siblings; five passes more",
-        "entropies": "(B, T) entropy of π_old at each position, nats",
-        "completion_ids": "(B, T) int",
-        "groups": "(B,) int, the same number for the responses to one prompt",
-        "scored": "(B,) bool, False where the completion was not scored",
+        **{name: f"(B, T) {meaning}" for name, meaning in _OF_TEACHERS.items()},
         "row_keys": "(B,) int64, the row's own number in the run, whatever it holds: what to draw from (`row_draws`)",
-        "step": "int, optimizer steps done",
-        "max_steps": "int, optimizer steps of the run",
+        **_OF_TOKENS,
     },
     COEFFICIENT: {
         "logps": "(B, T) log π of the current pass, detached",
-        "old_logps": "(B, T) log π_old",
         "log_ratio": "(B, T) log π − log π_old, exactly 0 in the first update of a rollout batch",
         "advantages": "(B, T) of the tokens before token weights; unscored rows 0",
-        "mask": "(B, T) int, 1 where the loss counts the token",
-        "entropies": "(B, T) entropy of π_old at each position, nats",
-        "completion_ids": "(B, T) int",
-        "groups": "(B,) int, the same number for the responses to one prompt",
-        "scored": "(B,) bool, False where the completion was not scored",
-        "step": "int, optimizer steps done",
-        "max_steps": "int, optimizer steps of the run",
+        **_OF_TOKENS,
     },
     UPDATE_SCHEDULE: {},
     PROMPT_SAMPLER: {
@@ -97,13 +94,7 @@ A turn is the policy's text up to a tool's answer, or up to the end: the final a
 reward 0 and an unknown state. The outcome is in `rewards`, in no turn's entry (see `turns.turn_returns`).
 """
 
-REQUIRED: dict[str, tuple[str, ...]] = {
-    ADVANTAGE: ("rewards",),
-    TOKEN_WEIGHT: (),
-    COEFFICIENT: (),
-    UPDATE_SCHEDULE: (),
-    PROMPT_SAMPLER: ("count", "num_prompts"),
-}
+REQUIRED = {ADVANTAGE: ("rewards",), PROMPT_SAMPLER: ("count", "num_prompts")}
 """Kind → signals that a strategy of that kind must name."""
 
 # Ranges of options, checked when a strategy is built by its name

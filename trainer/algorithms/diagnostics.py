@@ -18,7 +18,8 @@ def shared_prefix_lengths(
     Tokens that a tool inserted into all of them at the same place are in it; a token that the loss counts in only some
     of them ends it.
     """
-    ids, counted = completion_ids.unflatten(0, (-1, group_size)), mask.unflatten(0, (-1, group_size)).bool()
+    ids = completion_ids.unflatten(0, (-1, group_size))
+    counted = mask.unflatten(0, (-1, group_size)).bool()
     alike = ((ids == ids[:, :1]) & (counted == counted[:, :1])).all(1).cumprod(1)
     places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
     return (alike * counted[:, 0] * places).amax(1).repeat_interleave(group_size)
@@ -30,7 +31,8 @@ def probability_bins(probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"]) -> B
     Not an index: counting indices would wait for the device.
     """
     counted = mask.bool()
-    reached = [counted, *(counted & (probs >= edge) for edge in (0.25, 0.5, 0.75)), torch.zeros_like(counted)]
+    edges = (counted & (probs >= edge) for edge in (0.25, 0.5, 0.75))
+    reached = [counted, *edges, torch.zeros_like(counted)]
     return torch.stack([low & ~high for low, high in pairwise(reached)], dim=-1)
 
 

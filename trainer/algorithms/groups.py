@@ -6,8 +6,6 @@ from torch import Tensor
 
 GROUP_STD_EPSILON = 1e-4
 """ε of the group standard deviation, in reward units (TRL's value: bitwise parity needs it)."""
-
-
 DEAD_SPREAD = 1e-6
 """Rewards of a group that differ by less than this share of the largest in magnitude are equal."""
 
@@ -42,7 +40,8 @@ def group_scale(rewards: Tensor, group_size: int) -> Tensor:
     """``std_G r + ε`` over the scored rewards, ddof = 1, in TRL's order of operations (they decide the last bit)."""
     grouped = rewards.view(-1, group_size)
     count = (~grouped.isnan()).sum(1, keepdim=True).to(rewards.dtype)
-    variance = ((grouped - grouped.nanmean(1, keepdim=True)) ** 2).nanmean(1, keepdim=True) * (count / (count - 1))
+    squares = (grouped - grouped.nanmean(1, keepdim=True)) ** 2
+    variance = squares.nanmean(1, keepdim=True) * (count / (count - 1))
     return variance.sqrt().view(-1).repeat_interleave(group_size) + GROUP_STD_EPSILON
 
 

@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-_GAMMA = 0x9E3779B97F4A7C15  # odd, near 2^64 / golden ratio: consecutive counters lie far apart
+# odd, near 2^64 / golden ratio: consecutive counters lie far apart
+_GAMMA = 0x9E3779B97F4A7C15
 _MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _SHIFTS = (30, 27, 31)
 _BITS = 40
@@ -29,9 +30,7 @@ def row_key(seed: int, batch: int, prompt_ids: Sequence[int], sample: int) -> in
     return int.from_bytes(hashlib.blake2b(written, digest_size=8).digest(), "little", signed=True)
 
 
-def keyed_exponentials(
-    keys: Int[Tensor, "R"], position: int | Int[Tensor, "R"], vocabulary: int
-) -> Float[Tensor, "R V"]:
+def keyed_exponentials(keys: Int[Tensor, "R"], position: int, vocabulary: int) -> Float[Tensor, "R V"]:
     """Exp(1) noise for every word at one position of each row, float32 on the keys' device.
 
     ``−log(1 − u)``, with u ∈ (0, 1) from 40 random bits (`keyed_bits`): fine-grained near 0, where the smallest of many
@@ -39,30 +38,25 @@ def keyed_exponentials(
 
     Args:
         keys: int64, one for each row (`row_key`).
-        position: tokens that the row has drawn before; one number for all rows, or one for each.
+        position: tokens that the rows have drawn before.
     """
     bits = keyed_bits(keys, position, vocabulary, _BITS)
     uniform = ((bits.float() + 0.5) * 2.0**-_BITS).clamp(max=_LARGEST)
     return -torch.log1p(-uniform)
 
 
-def keyed_bits(
-    keys: Int[Tensor, "R"], stream: int | Int[Tensor, "R"], count: int, num_bits: int
-) -> Int[Tensor, "R count"]:
+def keyed_bits(keys: Int[Tensor, "R"], stream: int, count: int, num_bits: int) -> Int[Tensor, "R count"]:
     """``count`` random integers in [0, 2^num_bits) for each key and ``stream``, on the keys' device without a wait.
 
     Integer v is the upper bits of output ``v + 1`` of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
     number generators", OOPSLA 2014) started at a mixture of key and stream.
     """
-    step = (stream + 1) * _wrapped(_GAMMA)
-    start = _mixed(keys + (_wrapped(step) if isinstance(step, int) else step))
+    start = _mixed(keys + _wrapped((stream + 1) * _GAMMA))
     places = torch.arange(1, count + 1, device=keys.device) * _wrapped(_GAMMA)
     return _shifted(_mixed(start[:, None] + places), 64 - num_bits)
 
 
-def keyed_draw(
-    probs: Float[Tensor, "R V"], keys: Int[Tensor, "R"], position: int | Int[Tensor, "R"]
-) -> Int[Tensor, "R"]:
+def keyed_draw(probs: Float[Tensor, "R V"], keys: Int[Tensor, "R"], position: int) -> Int[Tensor, "R"]:
     """One word for each row with the probabilities given: ``argmax p_v / E_v``.
 
     The same as ``argmax log p_v + G_v`` with Gumbel noise ``G = −log E`` (the Gumbel-max trick; Maddison, Tarlow and

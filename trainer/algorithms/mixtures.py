@@ -36,7 +36,8 @@ class StatefulMixture(Mixture):
 
     def state_dict(self) -> dict[int, Any]:
         """Index of a part that has a state → its state."""
-        return {place: part.function.state_dict() for place, part in enumerate(self.parts) if part.has_state}  # type: ignore[attr-defined]
+        functions: list[Any] = [part.function for part in self.parts]
+        return {place: functions[place].state_dict() for place, part in enumerate(self.parts) if part.has_state}
 
     def load_state_dict(self, state: Mapping[int, Any]) -> None:
         """Restore the state from `state_dict`."""
@@ -66,7 +67,8 @@ def find_estimator(spec: Any) -> Strategy:
     for name, given in of.items():
         options = dict(given) if isinstance(given, Mapping) else {"weight": given}
         weight = options.pop("weight", None)
-        if name == MIX or isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if name == MIX or not is_number or not 0 < weight < math.inf:
             what = f"advantage 'mix': {name}: {given!r:.80} is no weight above 0 of an estimator."
             raise PartError(
                 f"{what} Write name: weight, or name: {{weight: …, option: …}}.", code="weight-of-a-mixture"

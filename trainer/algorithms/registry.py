@@ -2,6 +2,7 @@
 
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -91,7 +92,8 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
         raise PartError(f"{kind} {found.label!r} is a {type(target).__name__}, not a function.", code="not-a-function")
     is_class = inspect.isclass(target)
     called: Callable[..., Any] = target.__call__ if is_class else target
-    parameters = [p for p in inspect.signature(called).parameters.values() if not (is_class and p.name == "self")]
+    parameters = [*inspect.signature(called).parameters.values()]
+    parameters = parameters[1:] if is_class else parameters
     _check_signature(kind, found, parameters)
     if kind == UPDATE_SCHEDULE:
         example = "def schedule(*, …) -> UpdateSchedule"
@@ -99,7 +101,8 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
     signals = [p for p in parameters if p.name in SIGNALS[kind]]
     required = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
     free = [p for p in required if p not in signals and p.name not in found.options]
-    columns = free if kind == ADVANTAGE else []  # that a reward function logs
+    # that a reward function logs
+    columns = free if kind == ADVANTAGE else []
     rest = [p for p in parameters if p not in signals and p not in columns]
     rest = list(inspect.signature(target).parameters.values()) if is_class else rest
     options = KINDS[kind].checked_options(found, rest, target.__init__ if is_class else target)
@@ -119,21 +122,16 @@ def strategy_table() -> list[dict[str, str]]:
     rows = []
     for kind in _PACKAGES:
         for name, function in sorted(built_in(kind).items()):
-            lines = (inspect.getdoc(function) or "").splitlines()
-            row = {"kind": kind, "name": name, "what": lines[0] if lines else ""}
-            rows.append(row | {key: _paragraph(lines, f"{key.capitalize()}: ") for key in ("source", "evidence")})
+            text = inspect.getdoc(function) or ""
+            row = {"kind": kind, "name": name, "what": text.partition("\n")[0]}
+            rows.append(row | {key: _section(text, key.capitalize()) for key in ("source", "evidence")})
     return rows
 
 
-def _paragraph(lines: list[str], start: str) -> str:
-    """The docstring's paragraph that begins with ``start``, on one line."""
-    begin = next((index for index, line in enumerate(lines) if line.startswith(start)), None)
-    if begin is None:
-        return ""
-    rest = lines[begin:]
-    others = ("Source:", "Evidence:", "Limits:", "Raises:")
-    end = next((i for i, line in enumerate(rest) if i and (not line.strip() or line.startswith(others))), len(rest))
-    return " ".join(line.strip() for line in rest[:end]).removeprefix(start)
+def _section(text: str, name: str) -> str:
+    """The section ``name`` of a docstring, on one line."""
+    found = re.search(rf"^{name}: (.+?)(?=\n\n|^[A-Z][a-z]+:|\Z)", text, re.DOTALL | re.MULTILINE)
+    return " ".join(found[1].split()) if found else ""
 
 
 def _instance(kind: str, label: str, target: Callable[..., Any], options: Mapping[str, Any]) -> Callable[..., Any]:
@@ -153,7 +151,7 @@ def _check_signature(kind: str, found: Found, parameters: list[inspect.Parameter
         what = f"{kind} {found.label!r} takes *{starred[0]}. Name each argument."
         raise PartError(f"{what} Signals: {', '.join(SIGNALS[kind])}.", code="unnamed-arguments")
     given = {p.name for p in parameters}
-    needed = REQUIRED[kind] or [*SIGNALS[kind]][:1] * given.isdisjoint(SIGNALS[kind])
+    needed = REQUIRED.get(kind) or [*SIGNALS[kind]][:1] * given.isdisjoint(SIGNALS[kind])
     if missing := [name for name in needed if name not in given]:
         what = f"{kind} {found.label!r} does not take {', '.join(missing)}."
         raise PartError(f"{what} Signals: {', '.join(SIGNALS[kind])}.", code="missing-signal")
@@ -175,13 +173,23 @@ def collected(package: str) -> dict[str, Callable[..., Any]]:
     return found
 
 
+def no_other(package: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a ``package`` of strategies: names them."""
+
+    def refuse(name: str) -> Any:
+        raise AttributeError(f"{package} has no {name!r}. Its strategies: {', '.join(collected(package))}.")
+
+    return refuse
+
+
 COLUMNS = ("kind", "name", "what", "source", "evidence")
 
 
 def strategy_listing() -> str:
     """`strategy_table` in Markdown: one line a strategy, by kind and name."""
     rows = [row | {"name": f"`{row['name']}`"} for row in strategy_table()]
-    cells = [[row[column].replace("``", "`").replace("|", "\\|") or "–" for column in COLUMNS] for row in rows]
+    texts = [[row[column].replace("``", "`") for column in COLUMNS] for row in rows]
+    cells = [[text.replace("|", "\\|") or "–" for text in row] for row in texts]
     return _markdown([list(COLUMNS), ["---"] * len(COLUMNS), *cells])
 
 

@@ -68,7 +68,8 @@ def checked_factors(
 
     def error() -> PartError:
         row, token = bad.nonzero()[0].tolist()
-        value, wanted = float(tensor[row, token]), "finite numbers from 0 on" if is_weight else "finite numbers"
+        value = float(tensor[row, token])
+        wanted = "finite numbers from 0 on" if is_weight else "finite numbers"
         return PartError(f"{_broken(strategy, where)}: {value:g} at row {row}, token {token}. Return {wanted}.")
 
     suspect(bad, error)

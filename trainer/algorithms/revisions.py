@@ -50,10 +50,6 @@ class RevisionOptions(BaseModel):
     place of the prompt's last message (of the whole prompt where that is plain text). Other braces stay as they are.
     """
 
-    def revision_prompt(self, prompt: str, answer: str, reference: str) -> str:
-        """The template with its fields replaced."""
-        return filled(self.template, prompt=prompt, answer=answer, reference=reference)
-
 
 def filled(template: str, **values: str) -> str:
     """``template`` with ``{name}`` of each value replaced, once: braces in what is filled in stay as they are."""
@@ -125,7 +121,8 @@ def credited_tokens(
     if not repairs:
         return torch.ones(len(completion), dtype=torch.bool)
     if credit == "fewest_edits":
-        return edit_mask(completion, min(repairs, key=lambda repair: Levenshtein.distance(completion, repair)))
+        nearest = min(repairs, key=lambda repair: Levenshtein.distance(completion, repair))
+        return edit_mask(completion, nearest)
     return torch.stack([edit_mask(completion, repair) for repair in repairs]).any(0)
 
 

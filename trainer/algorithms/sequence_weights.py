@@ -73,7 +73,8 @@ def min_replace(
 
     Source: arXiv 2604.13088 v1, Eq. 17.
     """
-    others = (groups[:, None] == groups) & counted  # (B, B): the counted rows of the row's group
+    # (B, B): the counted rows of the row's group
+    others = (groups[:, None] == groups) & counted
     smallest = torch.where(others, weights, torch.inf).amin(1)
     is_live = (others & (advantages != 0)).any(1)
     return torch.where(counted & is_live, smallest, weights)

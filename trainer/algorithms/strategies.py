@@ -132,7 +132,7 @@ def build_strategies(
 
 def _teacher(parts: list[Strategy], asked: Mapping[str, Any] | TeacherOptions | None) -> TeacherOptions | None:
     taught = {signal for signal in TAUGHT if any(signal in part.signals for part in parts)}
-    options = asked if isinstance(asked, TeacherOptions) else TeacherOptions(**(asked or {}))
+    options = TeacherOptions.model_validate(asked or {})
     unused = {name for signal, names in TAUGHT.items() if signal not in taught for name in names}
     if asked is not None and (not taught or unused & options.model_fields_set):
         what = f"teacher ({', '.join(sorted(options.model_fields_set))}) is given, but no strategy asks for all of it."
@@ -162,13 +162,14 @@ def _revised(
     if revision is not None and not wanted:
         what = f"revision is given, but advantage {name!r} uses none. Leave it out, or write advantage: ibpo."
         raise PartError(what, code="unused-revision")
-    return revision if revision is None or isinstance(revision, RevisionOptions) else RevisionOptions(**revision)
+    return None if revision is None else RevisionOptions.model_validate(revision)
 
 
 def _kept(parts: list[Strategy], asked: Any) -> KeepGroups:
     if asked is not None and asked not in _RANKS:
         raise PartError(f"keep_groups = {asked!r} is not one of {', '.join(_RANKS)}.", code="unknown-word")
-    needed = max((part.traits.needs_whole_groups or _RANKS[0] for part in parts), key=_RANKS.index, default=_RANKS[0])
+    needs: list[KeepGroups] = [part.traits.needs_whole_groups or "off" for part in parts]
+    needed = max(needs, key=_RANKS.index)
     if asked not in (None, "forward") and needed == "forward":
         what = f"keep_groups = {asked!r}, but a strategy computes over whole groups in each forward pass."
         raise PartError(f"{what} Leave keep_groups out.", code="group-cut-in-forward")

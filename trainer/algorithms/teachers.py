@@ -8,8 +8,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.revisions import filled
-
 TEMPLATE = """{prompt}
 
 The right answer is:
@@ -44,14 +42,6 @@ class TeacherOptions(BaseModel):
     """The same for ``teacher_contrast``, where ``{reference}`` is a sibling's response, right or wrong."""
     wrong_siblings: Annotated[int, Field(ge=1)] = 4
     """Wrong siblings of a response that ``teacher_contrast`` shows at most, each in a pass of its own."""
-
-    def privileged_prompt(self, prompt: str, reference: str) -> str:
-        """The template with its fields replaced."""
-        return filled(self.template, prompt=prompt, reference=reference)
-
-    def sibling_prompt(self, prompt: str, response: str) -> str:
-        """The siblings' template with its fields replaced."""
-        return filled(self.sibling_template, prompt=prompt, reference=response)
 
 
 def reference_text(reference: Any) -> str:

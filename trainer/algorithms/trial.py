@@ -98,7 +98,8 @@ def tried(strategy: Strategy) -> Strategy:
 def _trial(strategy: Strategy) -> tuple[bool, bool]:
     token_level, cut = strategy.token_level, strategy.traits.depends_on_the_cut
     for signals in _examples(strategy):
-        part = _untouched(strategy)  # a copy, whose state after the trial is dropped
+        # a copy, whose state after the trial is dropped
+        part = _untouched(strategy)
         result = _checked(part, signals)
         _check_repeats(strategy, part, result, partial(_checked, signals=signals))
         if strategy.kind == ADVANTAGE:

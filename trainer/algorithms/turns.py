@@ -36,7 +36,8 @@ def turn_column(name: str, lists: Sequence[Any], mask: Int[Tensor, "N T"]) -> Te
     """
     paid = name == "turn_rewards"
 
-    def number(entry: Any) -> float | int:  # a text's key is the same in every process
+    # a text's key is the same in every process
+    def number(entry: Any) -> float | int:
         if paid:
             return float(entry or 0.0)
         return -1 if entry is None else int.from_bytes(blake2b(entry.encode(), digest_size=8).digest()) >> 1

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,16 @@ class Answered:
         return Answered(prompts, completions, ids, numbers, columns)
 
 
+def logged_columns(logged: Mapping[str, Sequence[Any]], rows: int) -> dict[str, list[Any]]:
+    """The columns of ``log_extra`` that hold a value for each of the newest ``rows``; numbers of NumPy and torch as
+    Python's."""
+    return {
+        name: [value.item() if getattr(value, "ndim", None) == 0 else value for value in values[-rows:]]
+        for name, values in logged.items()
+        if len(values) >= rows
+    }
+
+
 @dataclass
 class Tally:
     """Records and metrics of one held-out set in one process.
@@ -58,7 +68,7 @@ class Tally:
         draws: Sequence[Draw],
         rows: Sequence[Mapping[str, Any]],
         answered: Answered,
-        end_tokens: set[int],
+        end_tokens: Set[int],
         functions: Mapping[str, RewardCallable],
         weights: Sequence[float],
         *,
@@ -75,24 +85,26 @@ class Tally:
             return
         draws, rows, answered = [draws[i] for i in kept], [rows[i] for i in kept], answered.of(kept)
         columns = {name: [row[name] for row in rows] for name in rows[0] if name not in ("prompt", "completion")}
-        extra: dict[str, list[Any]] = {}
+        logged: dict[str, list[Any]] = defaultdict(list)
         scores = {
             name: function(
                 prompts=answered.prompts,
                 completions=answered.completions,
                 completion_ids=answered.completion_ids,
-                log_extra=extra.__setitem__,
+                log_extra=lambda column, values: logged[column].extend(values),
                 log_metric=self._log_metric,
                 **columns,
                 **answered.columns,
             )
             for name, function in functions.items()
         }
+        extra = logged_columns(logged, len(rows))
         for index, (draw, row) in enumerate(zip(draws, rows, strict=True)):
             own = {name: values[index] for name, values in extra.items()}
             scored = {name: values[index] for name, values in scores.items()}
             # functions of other tasks give no reason
             of_its_task = [name for name in functions if own.get(f"{name}/reason") is not None]
+            answer = own.get(f"{of_its_task[0]}/answer") if of_its_task else None
             self.records.append(
                 {
                     "item": draw.item,
@@ -100,7 +112,7 @@ class Tally:
                     "greedy": greedy,
                     "group": row.get("group"),
                     "correct": own.pop("correct", None),
-                    "answer": own.get(f"{of_its_task[0]}/answer") if of_its_task else None,
+                    "answer": None if answer is None else str(answer),
                     "reward": _reward(list(scored.values()), weights),
                     "num_tokens": answered.num_tokens[index],
                     "truncated": bool(ids := answered.completion_ids[index]) and ids[-1] not in end_tokens,

@@ -91,7 +91,8 @@ class EvaluationResult:
         path = folder / self.dataset / f"step-{self.step:06d}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         rows = sorted(self.records, key=lambda record: (record["item"], record["greedy"], record["sample"]))
-        table = pyarrow.Table.from_pylist([dict(row) for row in rows])
+        names = dict.fromkeys(name for row in rows for name in row)
+        table = pyarrow.table({name: _column([row.get(name) for row in rows]) for name in names})
         text = json.dumps(self.summary(), indent=2) + "\n"
         numbers = path.with_suffix(".json")
         drafts = {file: file.with_name(f"{file.name}.draft") for file in (numbers, path)}
@@ -168,6 +169,17 @@ def _decoding_estimates(records: Sequence[Record], decoding: Decoding) -> list[t
         values += [pass_at_k(correct, k) for k in pass_sizes(decoding.samples)] + [majority_correct(answers, correct)]
     scored = int((~np.isnan(correct)).sum())
     return [(name, share_estimate(each, scored)) for name, each in zip(decoding.metrics, values, strict=True)]
+
+
+def _column(values: list[Any]) -> Any:
+    """A column of the file; as JSON where its values have no type of Arrow's in common."""
+    import pyarrow
+
+    try:
+        return pyarrow.array(values)
+    except (pyarrow.ArrowException, OverflowError):
+        texts = (json.dumps(value, default=str) for value in values)
+        return pyarrow.array([None if text == "null" else text for text in texts])
 
 
 def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from evenkeel.trainer.algorithms.row_draws import row_data
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from evenkeel.trainer.algorithms.signals import Signals, estimator_signals
 from evenkeel.trainer.algorithms.turns import turn_column
+from evenkeel.trainer.evaluation.judging import logged_columns
 from evenkeel.trainer.step.metrics import per_response, rollout_metrics
 from evenkeel.trainer.step.rollout import Rollout, verdicts
 from evenkeel.trainer.step.setup import Setup
@@ -36,8 +37,7 @@ class Rewards:
 
     def keep(self, rewards_per_function: Tensor, logged: Mapping[str, list[Any]]) -> None:
         """Keep the rewards (N, F) of all ranks and, for this rank's rows, the last values of each ``logged`` column."""
-        rows = len(rewards_per_function) // self.ranks.count
-        self.columns = {name: values[-rows:] for name, values in logged.items() if len(values) >= rows}
+        self.columns = logged_columns(logged, len(rewards_per_function) // self.ranks.count)
         self.per_function = rewards_per_function
 
     def refuse_unusable(self, rewards_per_function: Tensor) -> None:
@@ -144,12 +144,8 @@ class Advantages:
     def _column(self, name: str, values: list[Any]) -> Tensor:
         bad = [value for value in values if value is not None and not isinstance(value, float | int)]
         if self.ranks.any(bool(bad)):  # all ranks raise: the others would wait in the next collective
-            logged = (
-                f"{bad[0]!r:.60} there, of type {type(bad[0]).__name__}" if bad else "no number there on another rank"
-            )
-            raise PartError(
-                f"The estimator asks for the column {name!r}, and a reward function logged {logged}. Log numbers."
-            )
+            logged = f"{bad[0]!r:.60}" if bad else "no number on another rank"
+            raise PartError(f"The column {name!r}, which the estimator asks for, holds {logged}. Log numbers.")
         numbers = torch.tensor([torch.nan if value is None else float(value) for value in values])
         return self.ranks.gathered(numbers.to(self.ranks.device))
 

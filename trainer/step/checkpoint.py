@@ -100,7 +100,14 @@ class Checkpoint:
 
 
 def content_of(folder: Path) -> dict[str, Any]:
-    """``evenkeel.pt`` of a checkpoint."""
+    """``evenkeel.pt`` of a checkpoint.
+
+    Raises:
+        Refusal: there is none.
+    """
+    if not (folder / FILE).exists():
+        what = f"{folder} has no {FILE}: TRL's own trainer wrote it, or it was not written to its end."
+        raise Refusal(f"{what} Resume from another, or write it as the model.", code="foreign-checkpoint")
     content: dict[str, Any] = torch.load(folder / FILE, map_location="cpu", weights_only=True)
     return content
 

@@ -1,8 +1,8 @@
 """Decides which shortcuts are used: each where it does not change what is trained; elsewhere TRL's own way is used."""
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from torch import nn
@@ -31,6 +31,7 @@ class Loaded:
         is_sharded: no process holds all weights.
         image_column: name of a column of images, if there is one.
         turn_columns: columns that environments log for each turn, where all environments are from a run file.
+        sampling: options of transformers' sampling that the model's own generation config sets.
         unshareable: why rows cannot share their prompt's forward pass, if they cannot and ``shared_prompts`` is on.
     """
 
@@ -43,6 +44,7 @@ class Loaded:
     is_sharded: bool = False
     image_column: str | None = None
     turn_columns: frozenset[str] = frozenset()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
     unshareable: str | None = None
 
 

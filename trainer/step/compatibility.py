@@ -3,7 +3,7 @@
 Rules look at a strategy's signals, traits and results on the tiny example, never at its name.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenkeel.errors import Refusal, Rule, Said, rule
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT
@@ -41,9 +41,6 @@ def leaves_advantages_to_trl(args: "GRPOConfig") -> bool:
     return args.scale_rewards != "group" or args.multi_objective_aggregation != "sum_then_normalize"
 
 
-# Strategies and TRL's settings
-
-
 @rule(RULES, "trl.scale_rewards trl.multi_objective_aggregation trl.num_iterations")
 def _owned_settings(settings: Settings) -> Said:
     """Settings of TRL that an advantage estimator or update schedule takes over."""
@@ -59,22 +56,34 @@ def _owned_settings(settings: Settings) -> Said:
         yield f"num_iterations = {args.num_iterations}: {schedule} makes its own passes. Leave it out."
 
 
+PLAIN_SAMPLING: dict[str, Any] = {
+    **dict.fromkeys(["top_p", "typical_p", "top_h", "repetition_penalty", "guidance_scale"], 1),
+    **dict.fromkeys(["top_k", "min_p", "epsilon_cutoff", "eta_cutoff", "presence_penalty", "frequency_penalty"], 0),
+    **dict.fromkeys(["no_repeat_ngram_size", "min_length", "min_new_tokens", "min_tokens"], 0),
+    **dict.fromkeys(["bad_words_ids", "bad_words", "sequence_bias", "logit_bias", "allowed_token_ids"]),
+}
+"""Options of transformers and vLLM that change the policy's distribution → the value with which they do not."""
+
+
+@rule(RULES, "trl.generation_kwargs trl.min_p", "model")
 @rule(RULES, "trl.top_p trl.top_k trl.min_p trl.repetition_penalty trl.generation_kwargs")
 def _sampling(settings: Settings) -> Said:
     """Sampling from a changed distribution with an importance ratio."""
     args = settings.args
     if settings.drop_in or (settings.is_on_policy and not settings.corrects_engine):
         return
-    plain = {"top_p": (1.0,), "top_k": (0, -1, None), "min_p": (0.0, None), "repetition_penalty": (1.0,)}
-    plain |= dict.fromkeys(("presence_penalty", "frequency_penalty"), (0.0, None)) | {
-        "temperature": (args.temperature,)
-    }
-    given = {name: getattr(args, name, None) for name in plain} | (args.generation_kwargs or {})
-    if changed := {name: given[name] for name, usual in plain.items() if given[name] not in usual}:
-        written = ", ".join(f"{name} = {value:g}" for name, value in changed.items())
+    plain = {**PLAIN_SAMPLING, "temperature": args.temperature}
+    given = {**plain, **settings.loaded.sampling}
+    for asked in (vars(args), args.generation_kwargs or {}):
+        given |= {name: asked[name] for name in plain if asked.get(name) is not None}
+    if given["top_k"] == -1:  # vLLM's word for all
+        given["top_k"] = 0
+    if changed := [name for name in plain if given[name] != plain[name]]:
+        written = ", ".join(f"{name} = {given[name]!r}" for name in changed)
         yield (
-            f"{written}: completions would not be drawn from π_old, by which the importance ratio divides. Leave it "
-            "out, or train each rollout batch in one optimizer step without a correction."
+            f"{written}: completions would not be drawn from π_old, by which the importance ratio divides. "
+            "Leave it out (generation_kwargs overrule generation_config.json), or train each rollout batch in one "
+            "optimizer step without a correction."
         )
 
 
@@ -234,9 +243,6 @@ def _plain_text(settings: Settings) -> Said:
         yield f"{each} with {what}: only plain completions of a text are written or scored again. Leave one out."
 
 
-# Generation
-
-
 @rule(RULES, "common_random_numbers environment", "model")
 @rule(RULES, "common_random_numbers trl.use_vllm")
 def _common_noise(settings: Settings) -> Said:
@@ -247,9 +253,6 @@ def _common_noise(settings: Settings) -> Said:
     reasons += ["generation = 'trl'"] * (settings.speed.generation == "trl")
     if reasons := reasons or problems_of(settings, "generation"):
         yield f"common_random_numbers = true needs transformers' plain sampling, and {reasons[0]}. Leave one out."
-
-
-# Rollout batches that are generated ahead of training
 
 
 @rule(RULES, "speed.staleness trl.use_vllm algorithm.advantage algorithm.token_weight algorithm.coefficient")

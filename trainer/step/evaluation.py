@@ -45,8 +45,13 @@ class HeldOut:
 
         Args:
             run_loop: transformers' evaluation loop over batches of draws, which calls `answer` for each.
+
+        Raises:
+            ValueError: a set has no rows.
         """
         named = datasets if isinstance(datasets, dict) else {"test": datasets}
+        if empty := [name for name, rows in named.items() if not rows]:
+            raise ValueError(f"The held-out set {empty[0]!r} has no rows. Give eval_dataset some.")
         tallies = {name: self._tally(rows, run_loop) for name, rows in named.items()}
         drawn = [decoding.at(self.temperature) for decoding in self.options.decodings]
         self.newest = [
@@ -64,8 +69,7 @@ class HeldOut:
         started = time.perf_counter()
         answered = generate(asked)
         tally.seconds += time.perf_counter() - started
-        functions, weights = dict(self.functions), [*self.reward_weights]
-        tally.judge(draws, asked, answered, {*self.ends}, functions, weights, greedy=decoding.greedy)
+        tally.judge(draws, asked, answered, self.ends, self.functions, self.reward_weights, greedy=decoding.greedy)
 
     def _tally(self, rows: Any, run_loop: Callable[[DataLoader[Any], Decoding], None]) -> Tally:
         """This rank's share of the completions of ``rows``, scored."""

@@ -18,7 +18,8 @@ from transformers.cache_utils import DynamicLayer
 
 from evenkeel.rewards.verifier import readable
 from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
-from evenkeel.trainer.step.setup import Ranks, cheaper_on, temporarily
+from evenkeel.trainer.step.packing import grouped_heads
+from evenkeel.trainer.step.setup import Ranks, temporarily
 
 KEPT = 0.9
 """Ended rows leave once no more than this share of the batch is running: leaving copies what stays."""
@@ -74,7 +75,7 @@ class CommonRandomNumbers(SampleKeys):
     def draw(self, prompt_ids: Sequence[Sequence[int]], batch: int) -> Draw:
         """The draw for this rank's prompts; ``batch``: number of the rollout batch. A collective."""
         keys = torch.tensor(self.of(prompt_ids, batch), device=self.ranks.device)
-        return lambda probs, rows, position: keyed_draw(probs, keys[rows], torch.full_like(rows, position))
+        return lambda probs, rows, position: keyed_draw(probs, keys[rows], position)
 
 
 class PreallocatedLayer(DynamicLayer):
@@ -212,7 +213,7 @@ def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
         cache = preallocated_cache(model.config)
         return plain(*positional, **keywords, custom_generate=partial(sample_running, draw=draw), past_key_values=cache)
 
-    with temporarily(model, {"generate": generate}), cheaper_on(model.device):
+    with temporarily(model, {"generate": generate}), grouped_heads(model, model.device):
         yield
 
 

@@ -16,8 +16,7 @@ from evenkeel.trainer.algorithms.contract import COEFFICIENT, TOKEN_WEIGHT
 from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
 from evenkeel.trainer.algorithms.signals import token_signals
 from evenkeel.trainer.step.metrics import Means, SharedPrefixMeter, add_lag, add_token_metrics, over_all_microbatches
-from evenkeel.trainer.step.microbatches import kept_tokens
-from evenkeel.trainer.step.rollout import loss_mask
+from evenkeel.trainer.step.rollout import kept_tokens, loss_mask
 from evenkeel.trainer.step.setup import Batch, Position, Setup, temporarily
 
 _DIFFERENCE, _RATIO = "sampling/sampling_logp_difference", "sampling/importance_sampling_ratio"
@@ -42,7 +41,7 @@ class Loss:
         self.args, self.strategies, self.schedule, self.ranks = args, strategies, setup.schedule, setup.ranks
         self.epsilon_high = args.epsilon if args.epsilon_high is None else args.epsilon_high  # where cispo clips
         self.makes_ratio = setup.choices["skip_old_logps"]
-        self.lags, self.by_engine = setup.lags, setup.by_engine
+        self.lags, self.by_engine = setup.settings.speed.staleness > 0, setup.by_engine
         self.means, self.shared_prefixes = Means(), SharedPrefixMeter()
         self._checks: list[tuple[Tensor, Callable[[], PartError]]] = []
         self._current: tuple[Batch, Position] | None = None
@@ -177,13 +176,13 @@ class Loss:
             suspect=lambda bad, error: self._checks.append((bad.any(), error)),
         )
         advantages = factors.weighted(batch["advantages"])
+        per_token = advantages if advantages.dim() == 2 else advantages.unsqueeze(1).expand_as(logps)
         if factors.weights is not None:
             self.means.add_tokens("token_weight/mean", factors.weights, mask)
-        add_token_metrics(self.means, signals["probs"], advantages, mask)
+        add_token_metrics(self.means, signals["probs"], per_token, mask)
         if factors.coefficients is not None:
             ratio = signals["log_ratio"].exp().clamp(max=self.epsilon_high)
             undone = torch.where(ratio > torch.finfo(ratio.dtype).tiny, factors.coefficients / ratio, 0.0)
-            per_token = advantages if advantages.dim() == 2 else advantages.unsqueeze(1).expand_as(logps)
             advantages = per_token * undone
             self.means.add_tokens("coefficient/mean", factors.coefficients, mask)
             self.means.add_tokens("coefficient/frac_negative", (factors.coefficients < 0).float(), mask)

@@ -202,9 +202,8 @@ def per_response(advantages: Tensor, mask: Tensor) -> Tensor:
 
 def add_token_metrics(means: Means, probs: Tensor, advantages: Tensor, mask: Tensor) -> None:
     """Add the shares of tokens, and of the update's size, in each quarter of the old policy's probability."""
-    per_token = advantages if advantages.dim() == 2 else advantages.unsqueeze(1).expand_as(probs)
     means.add_shares("token_prob/frac_q", diagnostics.token_prob_counts(probs, mask))
-    means.add_shares("grad_share/q", diagnostics.gradient_shares(probs, per_token, mask))
+    means.add_shares("grad_share/q", diagnostics.gradient_shares(probs, advantages, mask))
 
 
 def add_lag(means: Means, log_ratio: Tensor, mask: Tensor) -> None:

@@ -17,14 +17,16 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from transformers import PretrainedConfig
 from trl.trainer.utils import split_pixel_values_by_grid, split_tensor_dict, unsplit_pixel_values_by_grid
 
-from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.choices import divides_over_ranks, drops
 from evenkeel.trainer.step.packing import (
     Packing,
     Sharing,
+    attention_length,
+    packed_tokens,
     packing,
     pays,
     planned_cuts,
@@ -32,8 +34,8 @@ from evenkeel.trainer.step.packing import (
     with_shared_prompts,
     work,
 )
-from evenkeel.trainer.step.rollout import loss_mask
-from evenkeel.trainer.step.setup import Batch, Position, Setup, random_streams_kept
+from evenkeel.trainer.step.rollout import kept_tokens, loss_mask
+from evenkeel.trainer.step.setup import Batch, Position, Setup, keep_freed_memory, random_streams_kept
 
 Compare = Callable[[Sequence[Batch], Sequence[Batch]], tuple[Tensor, Tensor, float]]
 """The gradients of two cuts, see `both_gradients`."""
@@ -69,10 +71,11 @@ class Microbatches:
             2e-6 in float32, 1.9 % in bfloat16 (144 optimizer steps of the countdown policy).
     """
 
-    def __init__(self, setup: Setup, counts: Counter[str], planner: "Planner | None" = None) -> None:
+    def __init__(self, setup: Setup, counts: Counter[str], config: PretrainedConfig) -> None:
         self.args, self.strategies = setup.args, setup.strategies
         self.schedule, self.ranks = setup.schedule, setup.ranks
-        self.planner, self.counts = planner, counts
+        self.planner = Planner(setup, config) if setup.choices["microbatches"] else None
+        self.counts = counts
         reentrant = (setup.args.gradient_checkpointing_kwargs or {}).get("use_reentrant")
         compares = not (self.ranks.sharded or (setup.args.gradient_checkpointing and reentrant))
         self.verify_steps = setup.settings.speed.verify_steps if compares else 0
@@ -162,14 +165,19 @@ class Lengths(NamedTuple):
 class Planner:
     """Planned micro-batches of one rank, cut from a block of TRL's, all of one rollout batch and one optimizer step.
 
-    Args:
+    Attributes:
         attention_length: `packing.attention_length` where rows share their prompt if that pays; ``None`` = they do not.
+        by_rows: whether attention computes no pairs of two rows in a packed sequence.
     """
 
-    def __init__(self, setup: Setup, attention_length: float | None = None) -> None:
+    def __init__(self, setup: Setup, config: PretrainedConfig) -> None:
         args, strategies, settings = setup.args, setup.strategies, setup.settings
         self.args, self.strategies, self.ranks = args, strategies, setup.ranks
-        self.attention_length = attention_length
+        self.attention_length = attention_length(config) if setup.choices["shared_prompts"] else None
+        on_cpu = setup.ranks.device.type == "cpu"
+        self.by_rows = on_cpu and not args.gradient_checkpointing
+        if on_cpu:
+            keep_freed_memory()
         self.tokens_per_microbatch = settings.speed.tokens_per_microbatch
         self.trims_prompts = settings.loaded.rope_type is not None  # rotary positions are relative
         self.rows_per_unit = args.num_generations if strategies.keep_groups == "forward" else 1
@@ -193,7 +201,7 @@ class Planner:
             whole["row_scale"] = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches]).clamp(min=1)
         lengths = self._lengths(whole["prompt_ids"], whole["prompt_mask"], self._needed(whole, mask))
         units, lengths = self._plan(lengths, len(microbatches), rows_each, self.rows_per_unit)
-        planned = [self._microbatch(whole, rows, lengths, rows_each) for rows in units]
+        planned = [self._microbatch(whole, own, lengths, rows_each) for own in units]
         for batch, counted in zip(planned, mask.split(rows_each), strict=True):
             batch |= {"all_tokens": counted.sum(), "all_rows": rows_each}
         return planned
@@ -248,28 +256,32 @@ class Planner:
         if not self.trims_prompts:
             prompts = torch.full_like(prompts, prompt_mask.shape[1])
         if self.attention_length is None:
-            return Lengths(prompts, completions, torch.arange(len(prompts)))
+            return Lengths(prompts, completions, torch.arange(len(prompts), device=prompts.device))
         return Lengths(prompts, completions, prompt_numbers(prompt_ids, prompt_mask))
 
     def _packing(self, rows: Lengths, before: int, after: int, device: torch.device) -> Packing | None:
         """Packing of rows that share prompts; ``None`` where that does not pay."""
         if self.attention_length is None:
             return None
-        packed = packing(rows.numbers, rows.prompts, rows.completions, before, after)
-        layouts = torch.tensor([packed.owner.shape, (len(rows.numbers), before + after)])
-        shared, unshared = work(layouts.prod(1), layouts[:, 0], self.attention_length)
-        return packed.to(device) if pays(shared, unshared) else None
+        own = rows.of((rows.completions > 0).nonzero().squeeze(1))
+        own = own.of(own.numbers.argsort())
+        lengths = torch.stack([own.prompts, own.completions], dim=1)
+        tokens, pairs = packed_tokens(lengths, own.completions, own.numbers, by_rows=self.by_rows)
+        unshared = torch.tensor(len(rows.numbers) * (before + after))
+        shared = work(tokens[0, -1], pairs[0, -1], self.attention_length)
+        if not pays(shared, work(unshared, unshared * (before + after), self.attention_length)):
+            return None
+        return packing(rows.numbers, rows.prompts, rows.completions, before, after).to(device)
 
     def _plan(self, rows: Lengths, most: int, rows_each: int, size: int) -> tuple[list[list[int]], Lengths]:
-        """Rows of each micro-batch of this rank, in units of ``size`` rows (−1 − r: row r used as padding), and the
-        lengths of all rows on the CPU: the host waits once, not for each micro-batch."""
-        columns = [lengths.view(-1, size).amax(1) for lengths in (rows.prompts, rows.completions)]
-        if self.attention_length is not None:
-            columns += [rows.completions.view(-1, size).sum(1), rows.numbers[::size]]
-        everyone = self.ranks.gathered(torch.stack(columns, dim=1)[None].contiguous()).cpu()
+        """Units of ``size`` rows of each micro-batch of this rank (see `planned_cuts`), and the lengths of all rows on
+        the CPU: the host waits once, not for each micro-batch."""
+        prompts, completions = (lengths.view(-1, size) for lengths in (rows.prompts, rows.completions))
+        columns = prompts.amax(1), completions.amax(1), completions.sum(1), rows.numbers[::size]
+        everyone = self.ranks.gathered(torch.stack(columns, dim=1)[None]).cpu()
         sharing = None
         if self.attention_length is not None:
-            sharing = Sharing(everyone[:, :, 2], everyone[:, :, 3], self.attention_length)
+            sharing = Sharing(everyone[:, :, 2], everyone[:, :, 3], self.attention_length, self.by_rows)
         everyone = everyone[:, :, :2]
         budget = self.tokens_per_microbatch or rows_each * (
             int(everyone[:, :, 0].max()) + max(int(everyone[:, :, 1].max()), self.args.max_completion_length or 0)
@@ -283,13 +295,11 @@ class Planner:
             sharing=sharing,
         )
         mine = plan[self.ranks.index if len(plan) > 1 else 0]
-        cut = [[row for unit in units for row in _rows_of(unit, size)] for units in mine]
-        return cut, Lengths(*(each.cpu() for each in rows))
+        return mine, Lengths(*(each.cpu() for each in rows))
 
-    def _microbatch(self, whole: Batch, rows: list[int], lengths: Lengths, rows_each: int) -> Batch:
-        """The chosen rows, trimmed."""
-        given = torch.tensor(rows)
-        padding, given = given < 0, given.maximum(-1 - given)
+    def _microbatch(self, whole: Batch, units: list[int], lengths: Lengths, rows_each: int) -> Batch:
+        """The rows of these units, trimmed."""
+        given, padding = _rows_of(units, self.rows_per_unit)
         own = lengths.of(given)
         chosen = given.to(whole["completion_ids"].device, non_blocking=True)
         batch = chosen_rows(whole, chosen)
@@ -310,7 +320,7 @@ class Planner:
             _make_padding(batch, padding.to(chosen.device, non_blocking=True))
         if "row_scale" in batch:
             batch["row_scale"] = loss_mask(batch).sum().clamp(min=1) / batch["row_scale"]
-        batch["loss_scale"] = len(rows) / rows_each if self.args.loss_type in ROW_MEAN else 1.0
+        batch["loss_scale"] = len(given) / rows_each if self.args.loss_type in ROW_MEAN else 1.0
         return batch
 
     def _width(self, lengths: Tensor, padded: Tensor) -> int:
@@ -324,11 +334,6 @@ def comparisons_due(verify_steps: int, step: int, max_steps: int) -> int:
     """Optimizer steps that should have been compared up to and including ``step``; a strategy may start late."""
     later = {max_steps // 4, max_steps // 2, 3 * max_steps // 4, max_steps - 1} if verify_steps > 0 else set()
     return verify_steps + sum(0 < each <= step for each in later)
-
-
-def kept_tokens(schedule: UpdateSchedule, batch: Mapping[str, Any], pass_index: int) -> Tensor:
-    """Tokens of a micro-batch that a pass trains, (B, T) bool."""
-    return schedule.kept(batch["old_per_token_logps"].exp(), loss_mask(batch), pass_index, batch["row_keys"])
 
 
 def microbatches_over_all_ranks(
@@ -369,9 +374,11 @@ def chosen_rows(batch: Batch, rows: Tensor) -> Batch:
     return {name: chosen(value) for name, value in batch.items()}
 
 
-def _rows_of(unit: int, size: int) -> range:
-    """The rows of a unit; of a unit used as padding (−1 − unit) each is −1 − row."""
-    return range(unit * size, (unit + 1) * size) if unit >= 0 else range(-1 - (-1 - unit) * size, unit * size - 1, -1)
+def _rows_of(units: list[int], size: int) -> tuple[Tensor, Tensor]:
+    """Rows of units of ``size`` rows, and which of them are padding: those of a unit u written as −1 − u."""
+    given = torch.tensor(units)
+    first = given.maximum(-1 - given)[:, None] * size
+    return (first + torch.arange(size)).flatten(), (given < 0).repeat_interleave(size)
 
 
 def last_counted(mask: Tensor) -> Tensor:

@@ -6,7 +6,6 @@ number of rows, so that this runs wherever the rollout does: transformers, vLLM,
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from accelerate.utils import gather_object
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from evenkeel.trainer.algorithms.revisions import RevisionOptions, credited_tokens, references, repair_scores
+from evenkeel.trainer.algorithms.revisions import RevisionOptions, credited_tokens, filled, references, repair_scores
 from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrast, contrasted_siblings, reference_text
 from evenkeel.trainer.step.rollout import Rollout, tokens_of, verdicts
 from evenkeel.trainer.step.setup import Batch, Row, Setup
@@ -54,10 +53,7 @@ class Revisions:
         filled = [*jobs, *[(0, 0, self.ranks.index * len(rows))] * (most - len(jobs))]
         texts = gather_object(answers)
         prompts = [
-            in_place_of_text(
-                rows[row]["prompt"],
-                partial(self.options.revision_prompt, answer=answers[row], reference=texts[reference]),
-            )
+            around_text(rows[row]["prompt"], self.options.template, answer=answers[row], reference=texts[reference])
             for row, _, reference in filled
         ]
         token_ids, right = list[list[int]](), torch.empty(0)
@@ -123,18 +119,18 @@ class Revisions:
             metrics["revisions/frac_repaired"].append(total["repaired"] / total["revised"])
 
 
-def in_place_of_text(prompt: Any, written: Callable[[str], str]) -> Any:
-    """``prompt`` with its text, or its last message's, replaced by ``written`` of that text.
+def around_text(prompt: Any, template: str, **values: str) -> Any:
+    """``prompt`` with its text, or its last message's, put into ``template`` as ``{prompt}``, beside other ``values``.
 
     Raises:
         ValueError: the last message is not text.
     """
     if isinstance(prompt, str):
-        return written(prompt)
+        return filled(template, prompt=prompt, **values)
     content = prompt[-1]["content"]
     if not isinstance(content, str):
         raise ValueError(f"A prompt's last message is {content!r:.80}; a revision or a teacher needs text.")
-    return [*prompt[:-1], {**prompt[-1], "content": written(content)}]
+    return [*prompt[:-1], {**prompt[-1], "content": filled(template, prompt=content, **values)}]
 
 
 Score = Callable[[Tensor, Tensor, int], tuple[Tensor, Any]]
@@ -157,9 +153,7 @@ class Teacher:
         if "teacher_logps" not in self.asked:
             return {}
         prompts = [
-            in_place_of_text(
-                row["prompt"], partial(self.options.privileged_prompt, reference=reference_text(row.get("reference")))
-            )
+            around_text(row["prompt"], self.options.template, reference=reference_text(row.get("reference")))
             for row in rows
         ]
         return {"teacher_logps": self._after(prompts, batch, tokenize, score)}
@@ -191,7 +185,7 @@ class Teacher:
         return [
             row["prompt"]
             if sibling < 0
-            else in_place_of_text(row["prompt"], partial(self.options.sibling_prompt, response=responses[sibling]))
+            else around_text(row["prompt"], self.options.sibling_template, reference=responses[sibling])
             for row, sibling in zip(rows, siblings, strict=True)
         ]
 

@@ -5,7 +5,7 @@ Log-probabilities, entropies and gradients are those of the rows, up to the orde
 
 Each completion begins with a copy of the prompt's last token, which predicts its first; its own last token predicts
 nothing and is left out. With prompts of P tokens and completions of n₁ … n_k that is ``P − 1 + Σ n`` tokens instead of
-``Σ (P + n)``. SDPA computes all M² pairs of a packed sequence of M tokens, except on a CPU; `planned_cuts` counts all.
+``Σ (P + n)``. SDPA computes all M² pairs of a packed sequence of M tokens; on a CPU those of two rows are left out.
 
 The other functions plan which rows go into which micro-batch, so that little is padding: pure functions of lengths.
 """
@@ -13,6 +13,7 @@ The other functions plan which rows go into which micro-batch, so that little is
 import inspect
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PretrainedConfig, PreTrainedModel
+from transformers.integrations import sdpa_attention
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -44,18 +46,19 @@ class Sharing:
         totals: completion tokens of each unit of each rank, summed over its rows.
         prompts: number of each unit's prompt, the same for the same prompt of one rank.
         attention_length: see `evenkeel.trainer.step.packing.attention_length`.
+        by_rows: whether attention of packed sequences is `attention_by_rows`.
     """
 
     totals: Int[Tensor, "R U"]
     prompts: Int[Tensor, "R U"]
     attention_length: float
+    by_rows: bool = False
 
 
-def work(tokens: Tensor, sequences: Tensor, attention_length: float) -> Tensor:
-    """``tokens · (1 + length / attention_length)``, rounded, with ``length = tokens / sequences``: the cost of a
-    micro-batch in units of a token without attention. 0 where there are no tokens."""
-    length = tokens / sequences.clamp(min=1)
-    return (tokens * (1 + length / attention_length)).round().long()
+def work(tokens: Tensor, pairs: Tensor, attention_length: float) -> Tensor:
+    """``tokens + pairs / attention_length``, rounded: the cost of a micro-batch in units of a token without attention;
+    ``pairs`` of tokens are those that attention computes, the square of a sequence's length."""
+    return (tokens + pairs / attention_length).round().long()
 
 
 def pays(shared: Any, unshared: Any) -> Any:
@@ -64,11 +67,13 @@ def pays(shared: Any, unshared: Any) -> Any:
 
 
 def packed_tokens(
-    prompt_lengths: Int[Tensor, "U"], totals: Int[Tensor, "U"], prompts: Int[Tensor, "U"]
+    lengths: Int[Tensor, "U 2"], totals: Int[Tensor, "U"], prompts: Int[Tensor, "U"], *, by_rows: bool
 ) -> tuple[Int[Tensor, "U V"], Int[Tensor, "U V"]]:
-    """Tokens of units i … j where neighbors of one prompt share it, padding included, and the number of sequences.
+    """Tokens of units i … j where neighbors of one prompt share it, padding included, and the pairs that attention
+    computes; 0 below i = j.
 
-    ``G · max over prompts of (prompt − 1 + Σ completions)``, see `evenkeel.trainer.step.packing`; 0 below i = j.
+    ``G · max over prompts of (prompt − 1 + Σ completions)`` tokens, see `evenkeel.trainer.step.packing`, and each with
+    all of its sequence; ``by_rows``: ``Σ (prompt − 1)² + Σ completion · (prompt − 1 + completion)`` pairs.
     """
     units = len(prompts)
     position, upper = torch.arange(units), torch.ones(units, units, dtype=torch.long).triu()
@@ -77,9 +82,13 @@ def packed_tokens(
     before = totals.cumsum(0) - totals
     first = position.where(begins, 0).cummax(0).values  # of j's run
     sums = before + totals - before[first].maximum(before[:, None])  # (i, j): of j's run, from i on
-    longest = (upper * (sums + prompt_lengths - 1)).cummax(1).values
-    sequences = upper * (run - run[:, None] + 1)
-    return sequences * longest, sequences
+    longest = (upper * (sums + lengths[:, 0] - 1)).cummax(1).values
+    tokens = upper * (run - run[:, None] + 1) * longest
+    if not by_rows:
+        return tokens, tokens * longest
+    of_prompt, own = (lengths[:, 0] - 1) ** 2, totals * (lengths.sum(1) - 1)
+    until = (own + begins * of_prompt).cumsum(0)
+    return tokens, upper * (until - until[:, None] + (own + of_prompt)[:, None])
 
 
 def planned_cuts(
@@ -119,16 +128,16 @@ def planned_cuts(
         upper = torch.ones(present, present, dtype=torch.long).triu()
         position = torch.arange(present)
         rows = upper * (position - position[:, None] + 1) * rows_per_unit
-        wide = [sum((upper * each).cummax(1).values for each in rank.T) for rank in ordered]
-        tokens = rows * torch.stack(wide)
+        wide = torch.stack([sum((upper * each).cummax(1).values for each in rank.T) for rank in ordered])
+        tokens = rows * wide
         if sharing is None:
             return tokens.amax(0), tokens.amax(0)
-        costs = work(tokens, rows, sharing.attention_length)
+        costs = work(tokens, tokens * wide, sharing.attention_length)
         if shares:
-            columns = zip(ordered, sharing.totals.gather(1, order), sharing.prompts.gather(1, order), strict=True)
-            packed = [packed_tokens(rank[:, 0], sums[:present], numbers[:present]) for rank, sums, numbers in columns]
-            shared, sequences = (torch.stack(each) for each in zip(*packed, strict=True))
-            less = work(shared, sequences, sharing.attention_length)
+            of_units = (each.gather(1, order)[:, :present] for each in (sharing.totals, sharing.prompts))
+            packed = [packed_tokens(*rank, by_rows=sharing.by_rows) for rank in zip(ordered, *of_units, strict=True)]
+            shared, pairs = (torch.stack(each) for each in zip(*packed, strict=True))
+            less = work(shared, pairs, sharing.attention_length)
             gains = pays(less, costs)
             tokens, costs = shared.where(gains, tokens), less.where(gains, costs)
         return tokens.amax(0), costs.amax(0)
@@ -203,8 +212,8 @@ class Packing(NamedTuple):
 
     def to(self, device: torch.device) -> "Packing":
         """The same on ``device``."""
-        source, owner, scored, target = (each.to(device, non_blocking=True) for each in self[:4])
-        return Packing(source, owner, scored, target, self.shape)
+        moved = [each.to(device, non_blocking=True) for each in self[:4]]
+        return Packing._make([*moved, self.shape])
 
 
 def prompt_numbers(prompt_ids: Int[Tensor, "B P"], prompt_mask: Int[Tensor, "B P"]) -> Int[Tensor, "B"]:
@@ -233,7 +242,8 @@ def packing(
         shared = torch.arange(before - int(prompts[rows[0]]), last) + rows[0] * width
         own = [torch.arange(last, last + int(completions[row])) + row * width for row in rows]
         sources.append(torch.cat([shared, *own]))
-        kinds, counts = torch.tensor([0, *(row + 1 for row in rows)]), torch.tensor([len(shared), *map(len, own)])
+        kinds = torch.tensor([0, *(row + 1 for row in rows)])
+        counts = torch.tensor([len(shared), *map(len, own)])
         owners.append(kinds.repeat_interleave(counts))
     source = pad_sequence(sources, batch_first=True)
     owner = pad_sequence(owners, batch_first=True, padding_value=-1)
@@ -249,6 +259,22 @@ def visible(owner: Int[Tensor, "G M"]) -> Bool[Tensor, "G 1 M M"]:
     Padding sees padding: a softmax over nothing would be NaN."""
     key, query = owner[:, None, :], owner[:, :, None]
     return ((key == 0) | (key == query)).tril()[:, None]
+
+
+def replaces_attention(model: Any, device: torch.device) -> bool:
+    """Whether attention may be another one inside a pass: on a CPU, where layers are not computed again in the backward
+    pass, which runs outside."""
+    recomputed = torch.is_grad_enabled() and any(
+        getattr(module, "gradient_checkpointing", False) for module in model.modules()
+    )
+    return device.type == "cpu" and not recomputed
+
+
+def grouped_heads(model: Any, device: torch.device) -> AbstractContextManager[None]:
+    """Inside, where it may, heads of a group read the same keys and values, where transformers copies them for
+    each."""
+    grouped = {"use_gqa_in_sdpa": lambda *_: True}
+    return temporarily(sdpa_attention, grouped if replaces_attention(model, device) else {})
 
 
 def attention_by_rows(owner: Int[Tensor, "G M"]) -> Callable[..., tuple[Tensor, None]]:
@@ -278,14 +304,13 @@ def attention_by_rows(owner: Int[Tensor, "G M"]) -> Callable[..., tuple[Tensor, 
     return attend
 
 
-def with_shared_prompts(model: Callable[..., Any], packed: Packing, *, recomputed: bool = False) -> Callable[..., Any]:
+def with_shared_prompts(model: Any, packed: Packing) -> Callable[..., Any]:
     """``model`` with TRL's fused head, as a callable that takes rows as TRL passes them and runs packed sequences.
 
     Its result has ``log_probs`` and ``entropy`` (or ``None``) of the completions, (B, T): 0 in rows that are not packed
-    and, as in TRL's head, at tokens without a label. On a CPU attention is `attention_by_rows`, but where layers are
-    ``recomputed`` in the backward pass, which runs outside."""
+    and, as in TRL's head, at tokens without a label. Where it may be, attention is `attention_by_rows`."""
     by_rows: dict[str, Any] = {}
-    if packed.owner.device.type == "cpu" and not recomputed:
+    if replaces_attention(model, packed.owner.device):
         by_rows = {"_local_mapping": {"sdpa": attention_by_rows(packed.owner)}}
 
     def forward(*, input_ids: Tensor, attention_mask: Tensor, labels: Tensor, **keywords: Any) -> SimpleNamespace:

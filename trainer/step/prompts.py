@@ -76,12 +76,9 @@ class Prompts:
         setup.strategies.read(data)
         self.chosen: list[int] = []
         """The prompts of the newest rollout batch, of all ranks."""
-        self._kept: Generations | None = None
-
-    @property
-    def has_rounds(self) -> bool:
+        self.has_rounds = bool(setup.settings.several_rounds)
         """Whether rows are generated and scored before they are chosen."""
-        return self.sampler is not None and max_rounds(self.sampler) > 1
+        self._kept: Generations | None = None
 
     def rows(
         self, given: list[Row], position: Position, answer: Answer, metrics: Mapping[str, list[float]]

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from trl.trainer.utils import RepeatSampler
 
+from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, temporarily
 
 AGREEMENT = "vllm/agreement_max"
@@ -70,6 +71,11 @@ def loss_mask(batch: Mapping[str, Any]) -> Tensor:
     """Tokens that the loss counts, (B, T)."""
     mask: Tensor = batch["completion_mask"]
     return mask * batch["tool_mask"] if "tool_mask" in batch else mask
+
+
+def kept_tokens(schedule: UpdateSchedule, batch: Mapping[str, Any], pass_index: int) -> Tensor:
+    """Tokens of a micro-batch that a pass trains, (B, T) bool."""
+    return schedule.kept(batch["old_per_token_logps"].exp(), loss_mask(batch), pass_index, batch["row_keys"])
 
 
 def verdicts(columns: Mapping[str, list[Any]], *, noisy: bool = False) -> Tensor | None:

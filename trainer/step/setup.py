@@ -7,16 +7,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import trl.trainer.utils as trl_head
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
-from transformers.integrations import sdpa_attention
-from trl.kernels.chunked_logprob import ChunkedLogProbFunction
 
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.choices import Settings
@@ -115,38 +110,6 @@ def temporarily(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
         own.update({name: before[name] for name in changed if name in before})
 
 
-@contextmanager
-def cheaper_on(device: torch.device, recomputed: bool = False) -> Iterator[None]:
-    """Inside, on a CPU, attention and TRL's fused head take less time and memory for the same numbers.
-
-    The heads of a group read the same keys and values, where transformers copies them for each. Only positions with a
-    label go through the head, `log_probs`. The order in which numbers are added may differ. Where layers are
-    ``recomputed`` in the backward pass, which runs outside, attention stays as it is."""
-    on_cpu = device.type == "cpu"
-    attention = {"use_gqa_in_sdpa": lambda *_: True} if on_cpu and not recomputed else {}
-    tiles = {"_use_triton": lambda _: True, "_ChunkedLogProbFunction": SimpleNamespace(apply=log_probs)}
-    head: dict[str, Any] = tiles if on_cpu else {}
-    with temporarily(sdpa_attention, attention), temporarily(trl_head, head):
-        yield
-
-
-def log_probs(hidden: Tensor, weight: Tensor, *options: Any) -> Any:
-    """TRL's head by autograd, where its three arrays (N, V) take no more than TRL's seven tiles of 32,768 words do, and
-    768 MiB at most; gradients differ by 1e-5. Elsewhere TRL's, 4,096 words at a time: 32,768 take 1.5 times as long."""
-    bias, targets, temperature, _, *others = options
-    plain = bias is None and others == [None, 1.0, ("log_probs", "entropy")]
-    plain &= hidden.dtype == weight.dtype == torch.float32
-    plain &= not torch.is_autocast_enabled("cpu")
-    plain &= not hasattr(weight, "ds_id")  # ZeRO-3
-    plain &= len(weight) <= 2**16 and len(hidden) * len(weight) <= 2**26
-    if not plain:
-        return ChunkedLogProbFunction.apply(hidden, weight, bias, targets, temperature, 4096, *others)
-    logs = (hidden / temperature @ weight.T).log_softmax(1)
-    logps = logs.gather(1, targets[:, None]).squeeze(1)
-    entropies = checkpoint(lambda each: -torch.linalg.vecdot(each.exp(), each), logs, use_reentrant=False)
-    return logps, entropies, None, None, None
-
-
 def keep_freed_memory() -> None:
     """Let glibc, where the environment sets nothing of it, keep freed memory, up to the process's peak, for the next
     tensors. The system fills each page that it gives out again with zeros: a tenth of an update's processor time."""
@@ -209,11 +172,6 @@ class Setup:
         return Schedule.of(self.args, self.strategies.schedule.num_passes)
 
     @property
-    def lags(self) -> bool:
-        """Whether batches are generated ahead (``speed.staleness``), by an older policy than the one they train."""
-        return self.settings.speed.staleness > 0
-
-    @property
     def by_engine(self) -> bool:
         """Whether π_old are the log-probabilities that vLLM sampled with: with staleness and vLLM."""
-        return self.lags and bool(self.args.use_vllm)
+        return self.settings.speed.staleness > 0 and bool(self.args.use_vllm)

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Sampler
-from transformers import GenerationConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import GenerationConfig, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from evenkeel.rewards.registry import PartSpec
@@ -25,36 +24,25 @@ from evenkeel.trainer.algorithms.revisions import RevisionOptions
 from evenkeel.trainer.algorithms.strategies import KeepGroups, Strategies, build_strategies
 from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.evaluation.decoding import Decoding
-from evenkeel.trainer.evaluation.judging import Answered
+from evenkeel.trainer.evaluation.judging import Answered, logged_columns
 from evenkeel.trainer.step import check_methods, checkpoint, choices, compatibility, generation
 from evenkeel.trainer.step.advantages import Advantages, Rewards
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint, LogState, optimizer_settings, set_optimizer
-from evenkeel.trainer.step.choices import Loaded, Option, Settings, rope_type
 from evenkeel.trainer.step.evaluation import HeldOut
-from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, engine_kept_awake
 from evenkeel.trainer.step.guards import SKIPPED, FaultGuard, memory_errors_explained
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.metrics import Throughput, written_tokens
-from evenkeel.trainer.step.microbatches import Microbatches, Planner, both_gradients
+from evenkeel.trainer.step.microbatches import Microbatches, both_gradients
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.other_prompts import Revisions, Teacher
-from evenkeel.trainer.step.packing import attention_length, unshareable
+from evenkeel.trainer.step.packing import unshareable
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Generations, Prompts
 from evenkeel.trainer.step.provenance import EngineCheck, Provenance, compute_dtype
 from evenkeel.trainer.step.records import Recorder
 from evenkeel.trainer.step.rollout import EpochSampler, Lag, PendingRollout, Request, Rollout, RolloutBatch, RunOrder
 from evenkeel.trainer.step.scoring import Scoring
-from evenkeel.trainer.step.setup import (
-    Batch,
-    Position,
-    Ranks,
-    Row,
-    Setup,
-    keep_freed_memory,
-    random_streams_kept,
-    temporarily,
-)
+from evenkeel.trainer.step.setup import Batch, Position, Ranks, Row, Setup, random_streams_kept, temporarily
 
 check_methods(GRPOTrainer)
 _NOTHING_ASKED = (None, "uniform", None, "single_pass", None)
@@ -220,13 +208,13 @@ class RLVRTrainer(GRPOTrainer):
             rollout = self._rollout(self._rows(inputs))
         parts.loss.start_rollout(rollout.batch, rollout.shared_prefixes, rollout.step)
         parts.provenance.start_rollout(rollout.batch, rollout.step)
-        parts.microbatches.keep(rollout.batch)  # TRL shuffles and splits it next; `regrouped` may cut this one
+        parts.microbatches.keep(rollout.batch)
         return rollout.batch
 
     def _rows(self, given: list[Row]) -> list[Row]:
         """``given``, or the rows that a sampler chooses in their place."""
         prompts, keys = self.parts.prompts, self.parts.row_keys
-        with engine_kept_awake(self) if prompts.has_rounds else nullcontext():
+        with generation.engine_kept_awake(self) if prompts.has_rounds else nullcontext():
             rows = prompts.rows(given, self._position, self._generate_and_reward, self._metrics["train"])
         return rows if keys is None else keys.added_to(rows, self._position.rollout)
 
@@ -236,7 +224,7 @@ class RLVRTrainer(GRPOTrainer):
             rows = keys.added_to(rows, self._position.rollout)
         prompts, generated = self._generated_alone(rows)
         rewards = self._calculate_rewards(rows, prompts, generated[3], generated[1])
-        columns = {name: each for name, each in self._pending_extra_logs.items() if len(each) == len(rows)}
+        columns = logged_columns(self._pending_extra_logs, len(rows))
         self._pending_extra_logs = defaultdict(list)
         return Generations(prompts, generated, rewards, columns)
 
@@ -266,7 +254,7 @@ class RLVRTrainer(GRPOTrainer):
         with (
             parts.prompts.serving_kept_rollout() as is_kept,
             temporarily(self, unused if is_kept and has_environments else {}),
-            parts.scoring.rollout(),  # TRL scores π_old off-policy or with vLLM's correction, then the reference
+            parts.scoring.rollout(),
         ):
             batch: Batch = super()._generate_and_score_completions(rows)
         parts.provenance.check(self, batch, metrics)
@@ -307,7 +295,7 @@ class RLVRTrainer(GRPOTrainer):
         }
         token_ids: list[list[int]] = []
         completions: list[Any] = []
-        with engine_kept_awake(self), temporarily(self, apart), random_streams_kept(self.accelerator.device):
+        with generation.engine_kept_awake(self), temporarily(self, apart), random_streams_kept(self.accelerator.device):
             torch.manual_seed(seed * ranks.count + ranks.index)
             for first in range(0, len(prompts), size):
                 _, ids, _, answers, *_ = self._generate(prompts[first : first + size])
@@ -316,7 +304,7 @@ class RLVRTrainer(GRPOTrainer):
             with self.parts.phases("verify_wait"):  # TRL's method: the override would keep them as the rollout's
                 super()._calculate_rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
-        return token_ids, logged
+        return token_ids, logged_columns(logged, len(rows))
 
     # with staleness: rollout batches are generated ahead of training
 
@@ -481,7 +469,7 @@ class RLVRTrainer(GRPOTrainer):
                 with parts.held_out.own_randomness():
                     return super().evaluate(eval_dataset, *positional, **keywords)
             datasets = self.eval_dataset if eval_dataset is None else eval_dataset
-            with engine_kept_awake(self):
+            with generation.engine_kept_awake(self):
                 metrics = parts.held_out.evaluate(datasets, self.state.global_step, self._run_evaluation_loop)
             self._metrics["eval"].clear()  # TRL's own, in which padding counts
             self.log({name: value for name, value in metrics.items() if not math.isnan(value)})
@@ -551,9 +539,7 @@ class RLVRTrainer(GRPOTrainer):
         """TRL's, in which tied weights are not reported missing."""
         tied = getattr(self.model, "all_tied_weights_keys", None) or {}
         missing = [name for name in load_result.missing_keys if name not in tied]
-        super()._issue_warnings_after_load(
-            SimpleNamespace(missing_keys=missing, unexpected_keys=load_result.unexpected_keys)
-        )
+        super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is not None:
@@ -582,7 +568,7 @@ class EndOfStep(TrainerCallback):
     def __init__(self, parts: "Parts", metrics: dict[str, Any]) -> None:
         self.parts, self.metrics = parts, metrics
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_step_end(self, *_: Any, **__: Any) -> None:
         seconds = self.parts.phases.end_step()
         self.parts.throughput.end_step(self.parts.loss.means, seconds)
         for name, value in seconds.items():
@@ -614,19 +600,14 @@ class Parts:
         self.phases, self.lag, self.checkpoint = Phases(), Lag(setup), Checkpoint(strategies.all, ranks)
         counts = self.checkpoint.counts
         self.prompts = Prompts(setup, trainer.train_dataset)
-        self.row_keys = SampleKeys(args.seed, ranks) if wants_keys else None
+        self.row_keys = generation.SampleKeys(args.seed, ranks) if wants_keys else None
         noisy = setup.settings.speed.common_random_numbers
-        self.common_noise = CommonRandomNumbers(args.seed, ranks) if noisy else None
+        self.common_noise = generation.CommonRandomNumbers(args.seed, ranks) if noisy else None
         self.engine_check = None
         if engine is not None and args.use_vllm:
             self.engine_check = EngineCheck(setup, engine.agreement_bound)
         self.provenance, self.rewards = Provenance(setup), Rewards(setup)
-        self.microbatches = Microbatches(setup, counts)
-        if setup.choices["microbatches"]:
-            length = attention_length(config) if setup.choices["shared_prompts"] else None
-            self.microbatches.planner = Planner(setup, length)
-            if ranks.device.type == "cpu":
-                keep_freed_memory()
+        self.microbatches = Microbatches(setup, counts, config)
         self.scoring = Scoring(setup, self.microbatches, self.phases)
         self.teacher = None if strategies.teacher is None else Teacher(strategies.teacher, setup)
         self.revisions = None if strategies.revision is None else Revisions(strategies.revision, setup)
@@ -666,7 +647,7 @@ def setup_of(
     zero3 = plugin is not None and plugin.zero_stage == 3
     ranks = Ranks(trainer.accelerator, sharded=bool(trainer.is_fsdp_enabled or zero3))
     loaded = model_facts(trainer, speed, ranks)
-    settings = Settings(trainer.args, trainer.strategies, speed, cut, decodes, drop_in, loaded)
+    settings = choices.Settings(trainer.args, trainer.strategies, speed, cut, decodes, drop_in, loaded)
     compatibility.refuse(settings, "model")
     return Setup(
         settings,
@@ -681,7 +662,7 @@ def setup_of(
     )
 
 
-def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
+def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> choices.Loaded:
     """Facts about the loaded model, the data and the reward functions."""
     model = trainer.accelerator.unwrap_model(trainer.model_wrapped)
     config = trainer.model.config.get_text_config()
@@ -697,25 +678,27 @@ def model_facts(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
     reads_cache = speed.generation != "trl" or speed.shared_prompts is not False
     has_plain_cache = not reads_cache or generation.preallocated_cache(model.config) is not None
     base = model.get_base_model() if hasattr(model, "get_base_model") else model  # without adapters
-    return Loaded(
+    of_model = {} if trainer.use_vllm else vars(model.generation_config)
+    return choices.Loaded(
         own_generation=own[0] if own else None,
         has_router_loss=bool(trainer.aux_loss_enabled),
         is_vlm=trainer._is_vlm,
-        rope_type=rope_type(config),
+        rope_type=choices.rope_type(config),
         varies=varies,
         has_plain_cache=has_plain_cache,
         unshareable=unshareable(
-            base, has_plain_cache=has_plain_cache, has_rotary_positions=rope_type(config) is not None
+            base, has_plain_cache=has_plain_cache, has_rotary_positions=choices.rope_type(config) is not None
         )
         if speed.shared_prompts is not False
         else None,
         is_sharded=ranks.sharded,
         turn_columns=frozenset[str]().union(*turn_columns if len(turn_columns) == len(environments) else ()),
+        sampling={name: of_model[name] for name in compatibility.PLAIN_SAMPLING if of_model.get(name) is not None},
         image_column=next((name for name in ("image", "images") if name in columns), None),
     )
 
 
-def is_taken(settings: Settings, ranks: Ranks, option: Option) -> bool:
+def is_taken(settings: choices.Settings, ranks: Ranks, option: choices.Option) -> bool:
     """Whether an option of `Speed` is used; warns with the reasons where it was requested but is not exact.
 
     ``None`` is used where exact, and never warns; of ``skip_old_logps`` only if planned micro-batches are set, too.

@@ -114,14 +114,8 @@ SCHEDULES = """
     def everything_twice() -> UpdateSchedule:
         return UpdateSchedule(2, lambda probs, mask, pass_index: mask.bool())
 
-    def half_of_it() -> UpdateSchedule:
-        return UpdateSchedule(1, lambda probs, mask, pass_index: mask.bool() & (probs < 0.5))
-
     def padding_too() -> UpdateSchedule:
         return UpdateSchedule(1, lambda probs, mask, pass_index: mask >= 0)
-
-    def no_schedule() -> UpdateSchedule:
-        return 2
 
     def select_fails() -> UpdateSchedule:
         return UpdateSchedule(1, lambda probs: probs)
@@ -132,9 +126,7 @@ SCHEDULES = """
     ("name", "fragment"),
     [
         ("everything_twice", "exactly once"),
-        ("half_of_it", "exactly once"),
         ("padding_too", "exactly once"),
-        ("no_schedule", "failed on a tiny example: AttributeError"),
         ("select_fails", "failed on a tiny example: TypeError"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The arithmetic of docs/shared_tokens.md, by the functions that train and by plain softmax."""
+"""The arithmetic of docs/shared_tokens.md, by the functions that train."""
 
 import pytest
 import torch
@@ -7,8 +7,6 @@ from evenkeel.trainer.algorithms.advantages.exchangeable import exchangeable
 from evenkeel.trainer.algorithms.coefficients.drift_fixing import dfpo_min_replace, dfpo_orthogonal
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import grpo_fix, trajectory_ratio
 
-P = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64)
-FIRST, SECOND = torch.eye(3, dtype=torch.float64)[:2]
 A = torch.tensor([[1.0], [-1.0]])
 MASK, GROUP, SCORED = torch.ones(2, 1, dtype=torch.long), torch.zeros(2, dtype=torch.long), torch.ones(2).bool()
 
@@ -16,15 +14,6 @@ MASK, GROUP, SCORED = torch.ones(2, 1, dtype=torch.long), torch.zeros(2, dtype=t
 def shared(k: torch.Tensor, advantages: torch.Tensor = A) -> float:
     """C of a token that both responses share."""
     return float((k * advantages).mean())
-
-
-def test_a_shared_token_moves_where_its_contributions_do_not_cancel():
-    gradient = 0.5 * (FIRST - P)
-    torch.testing.assert_close(gradient, torch.tensor([0.2, -0.15, -0.05], dtype=torch.float64))
-    assert gradient @ (P.diag() - P.outer(P)) @ gradient == pytest.approx(0.0261)
-    eta = 1e-3
-    moved = (P.log() + eta * gradient).softmax(0)
-    assert float((moved * (moved / P).log()).sum()) == pytest.approx(0.01305 * eta**2, rel=1e-3)
 
 
 def test_what_breaks_and_what_restores_the_cancellation():
@@ -45,10 +34,3 @@ def test_what_breaks_and_what_restores_the_cancellation():
     credit = exchangeable(torch.tensor([1.0, 0.0]), 2, lengths[:, 0])
     assert float(credit[0] / credit[1]) == pytest.approx(-1 / 2, abs=1e-5)  # ⅓ to −⅔, both over the group's std
     assert shared(lengths, credit.unsqueeze(1)) == pytest.approx(0, abs=1e-7)
-
-
-def test_equal_coefficients_do_not_keep_the_proportion_of_two_right_answers():
-    sampled_once = (FIRST + SECOND - 2 * P) / 2
-    in_expectation = P[0] * (FIRST - P) + P[1] * (SECOND - P)
-    assert float(sampled_once[0] - sampled_once[1]) == pytest.approx(-0.3)
-    assert float(in_expectation[0] - in_expectation[1]) == pytest.approx(0.03)

@@ -42,16 +42,6 @@ def test_the_random_control_has_the_size_of_the_low_probability_tokens(probs, ma
     assert torch.equal(random_first.sum(1), lopti(eta=0.5).select(probs, mask, 0).sum(1))
 
 
-@property_test
-@given(token_probs, token_masks, st.integers(1, 2), st.permutations(range(3)))
-def test_the_random_control_splits_a_response_alike_in_any_cut_into_micro_batches(probs, mask, cut, order):
-    select, keys = lopti(eta=0.5, order="random", seed=4).select, KEYS[:3]
-    whole = select(probs, mask, 0, keys)
-    parts = [select(probs[rows], mask[rows], 0, keys[rows]) for rows in (slice(cut), slice(cut, None))]
-    assert torch.equal(torch.cat(parts), whole)
-    assert torch.equal(select(probs[order], mask[order], 0, keys[order]), whole[order])
-
-
 def test_the_random_control_is_a_function_of_row_and_seed_and_of_no_last_bit():
     probs, mask = torch.rand(8, 32, generator=torch.Generator().manual_seed(0)), torch.ones(8, 32, dtype=torch.long)
 

@@ -7,13 +7,16 @@ import resource
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest
 
 from evenkeel.trainer.evaluation import Decoding, EvaluationResult
+from evenkeel.trainer.evaluation.judging import logged_columns
 from evenkeel.trainer.evaluation.metrics import average_correct, majority_correct, pass_at_k
 from evenkeel.trainer.evaluation.shares import share_estimate
 
@@ -82,14 +85,22 @@ def test_the_interval_covers_the_population_mean(a: float, b: float):
     assert 0.93 <= covered <= 0.97
 
 
+def test_numbers_of_numpy_and_torch_are_logged_as_pythons():
+    found = logged_columns({"correct": [0, np.bool_(True), torch.tensor(0.5)], "of one row": [1]}, 2)
+    assert str(found) == "{'correct': [True, 0.5]}"
+
+
 RECORD = {"item": 0, "sample": 0, "greedy": True, "group": None, "correct": None, "answer": None, "num_tokens": 3}
 
 
 def test_files_are_there_whole_or_not_at_all(tmp_path: Path):
     """A limit on the size of files stands for a disk that fills up: what was written before stays as it was."""
-    record = {**RECORD, "truncated": False, "reward": None, "prompt": "1?"}
-    result = EvaluationResult("test", 5, [Decoding(greedy=True)], [record], seconds=1.0)
+    record = {**RECORD, "truncated": False, "reward": None, "prompt": "1?", "seen": 1}
+    other = {**record, "item": 1, "seen": ["a"], "judge/score": 0.5}
+    result = EvaluationResult("test", 5, [Decoding(greedy=True)], [record, other], seconds=1.0)
     path = result.write(tmp_path)
+    read = pandas.read_parquet(path)  # what rows log only now and then, and of no one type
+    assert (read["seen"].tolist(), read["judge/score"][1]) == (["1", '["a"]'], 0.5)
     assert sorted(file.name for file in path.parent.iterdir()) == ["step-000005.json", "step-000005.parquet"]
     assert json.loads(path.with_suffix(".json").read_text())["greedy"] == {"value": None, "low": None, "high": None}
     before = path.read_bytes()

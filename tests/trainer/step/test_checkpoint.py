@@ -4,9 +4,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from accelerate import Accelerator
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.checkpoint import FILE, Checkpoint, LogState
 from evenkeel.trainer.step.setup import Ranks
@@ -29,6 +31,9 @@ def test_what_is_written_is_read_again_without_a_trainer(tmp_path: Path):
     assert (found.metrics, found.loss, found.total_loss, found.last_logged) == ({"reward": [0.5, 1.0]}, 0.25, 3.5, 2)
     assert found.means["sums"]["advantage/mean"].tolist() == [1.0, 2.0]
     assert read.take_log_state() is None
+    with pytest.raises(Refusal) as refused:
+        read.read(tmp_path / "of_trl")
+    assert refused.value.code == "foreign-checkpoint"
 
 
 class NumberingTrainer(RLVRTrainer):

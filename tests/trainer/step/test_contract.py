@@ -50,11 +50,11 @@ class ForwardPasses:
         monkeypatch.setattr(GRPOTrainer, "_get_per_token_logps_and_entropies", counted)
 
 
-@pytest.mark.parametrize(("settings", "passes"), [({}, 1), (TWO_STEPS, 1)], ids=["on policy", "two steps"])
-def test_an_estimator_gets_the_old_policys_scores_for_one_pass(tiny_model, tmp_path, monkeypatch, settings, passes):
+@pytest.mark.parametrize("settings", [{}, TWO_STEPS], ids=["on policy", "two steps"])
+def test_an_estimator_gets_the_old_policys_scores_for_one_pass(tiny_model, tmp_path, monkeypatch, settings):
     counted = ForwardPasses(monkeypatch)
     ours(tiny_model, tmp_path, reward=scored_reward, strategies={"advantage": curious}, max_steps=1, **settings)
-    assert counted.scored == passes
+    assert counted.scored == 1
     tried = SEEN[-1]
     assert tried["at"] == (0, 1)
     assert tried["old_logps"].shape == tried["entropies"].shape
@@ -133,7 +133,7 @@ def test_columns_that_reward_functions_leave_reach_the_estimator(tiny_model, tmp
     assert SEEN[-1]["novelty"].tolist() == [index / 8 for index in range(8)]
     with pytest.raises(PartError, match=r"asks for the column 'surprise'.*columns that were: novelty, language"):
         ours(tiny_model, tmp_path, reward=with_novelty, strategies={"advantage": missing}, max_steps=1)
-    with pytest.raises(PartError, match="logged 'en' there, of type str"):
+    with pytest.raises(PartError, match=r"'language'.*holds 'en'"):
         ours(tiny_model, tmp_path, reward=with_novelty, strategies={"advantage": wordy}, max_steps=1)
 
 

@@ -1,9 +1,11 @@
 """Evaluation of a real tiny model: what is drawn, that nothing counts twice, and that training is left alone."""
 
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from datasets import Dataset
@@ -30,8 +32,9 @@ def parity(
     """Right when the number of words has the reference's parity; row 3 cannot be scored."""
     counts = [len(completion[0]["content"].split()) for completion in completions]
     correct = [None if r == 3 else count % 2 == r % 2 for count, r in zip(counts, reference, strict=True)]
-    log_extra("correct", correct)
-    log_extra("parity/answer", [str(count % 2) for count in counts])
+    for value in correct:  # TRL too takes them one by one, and numbers for texts
+        log_extra("correct", [value])
+    log_extra("parity/answer", [count % 2 for count in counts])
     log_extra("parity/reason", ["counted"] * len(counts))
     for value in correct:
         if value is not None:
@@ -50,8 +53,12 @@ def evaluator(model: Path, folder: Path, wanted: list[Decoding], seed: int = 5, 
 
 def test_every_row_is_answered_as_often_as_asked_and_counted_once(tiny_model: Path, tmp_path: Path):
     trainer = evaluator(tiny_model, tmp_path, decodings(3, None, True))
+    before = random.getstate(), str(np.random.get_state())
     metrics = trainer.evaluate()
+    assert (random.getstate(), str(np.random.get_state())) == before
     (result,) = trainer.parts.held_out.newest
+    torch.manual_seed(9)
+    assert {name: metrics[name] for name in metrics if "second" not in name}.items() <= trainer.evaluate().items()
     sampled = Counter(record["item"] for record in result.records if not record["greedy"])
     assert sampled == dict.fromkeys(range(11), 3)
     assert sorted(record["item"] for record in result.records if record["greedy"]) == list(range(11))
@@ -70,6 +77,8 @@ def test_every_row_is_answered_as_often_as_asked_and_counted_once(tiny_model: Pa
     assert summary["frac_unscored"] == pytest.approx(1 / 11)
     assert (summary["n_items"], summary["k"], summary["by_group"]["9"]["n_items"]) == (11, 3, 6)
     assert summary["tokens_per_second"] > 0
+    with pytest.raises(ValueError, match="'test' has no rows"):
+        trainer.evaluate(ROWS.select([]))
 
 
 def test_a_temperature_near_0_is_greedy_and_the_next_training_batch_is_sampled_as_before(tiny_model, tmp_path: Path):

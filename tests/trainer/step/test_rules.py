@@ -39,7 +39,10 @@ def by_the_mean(probs: Tensor, mask: Tensor) -> Tensor:
 SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "siblings-to-contrast": ({"args": {"num_generations": 2}, "strategies": RLCSD}, {"strategies": RLCSD}),
     "owned-settings": ({"args": {"scale_rewards": "none"}}, {"args": {"scale_rewards": "group"}}),
-    "sampling": ({"args": {"top_p": 0.9, **TWO_STEPS}}, {"args": {"top_p": 0.9}}),
+    "sampling": (
+        {"args": TWO_STEPS, "loaded": Loaded(sampling={"min_p": 0.1})},
+        {"args": {"min_p": 0.0, **TWO_STEPS}, "loaded": Loaded(sampling={"min_p": 0.1})},
+    ),
     "token-level": ({"args": SEQUENCE, "strategies": {"token_weight": "adv_reweight"}}, {"args": SEQUENCE}),
     "trajectory-weights": ({"args": BNPO, "strategies": EXCHANGEABLE}, {"args": BNPO}),
     "cancellation": ({"args": MASKED, "strategies": EXCHANGEABLE}, {"args": MASKED}),
@@ -71,7 +74,12 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], list[dict[str, Any]]]] 
     ("sampling", {"top_k": 20, **TWO_STEPS}, {}, [{"top_k": 0, **TWO_STEPS}]),
     *(
         ("sampling", {**VLLM, "generation_kwargs": {name: value}}, {}, [{**VLLM, "generation_kwargs": {name: usual}}])
-        for name, value, usual in (("temperature", 0.5, 1.0), ("presence_penalty", 0.2, 0.0), ("min_p", 0.1, 0.0))
+        for name, value, usual in (
+            ("temperature", 0.5, 1.0),
+            ("presence_penalty", 0.2, 0.0),
+            ("no_repeat_ngram_size", 3, 0),
+            ("repetition_penalty", "1.1", None),
+        )
     ),
     ("owned-settings", {"scale_rewards": "batch"}, {}, [{"scale_rewards": True}]),
     ("owned-settings", {"multi_objective_aggregation": "normalize_then_sum"}, {}, []),

@@ -13,9 +13,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3ForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
 from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.options import Speed
 from evenkeel.trainer.step.packing import (
     Sharing,
     attention_length,
+    packed_tokens,
     packing,
     pays,
     planned_cuts,
@@ -25,7 +27,8 @@ from evenkeel.trainer.step.packing import (
     work,
 )
 from evenkeel.trainer.step.rollout import loss_mask
-from evenkeel.trainer.step.setup import cheaper_on
+from evenkeel.trainer.step.scoring import cheaper_passes
+from evenkeel.trainer.step.trainer import model_facts
 from tests.tiny_model import tiny_config
 from tests.trainer.step.test_microbatches import check, trainer_with
 from tests.trainer.training import made
@@ -43,11 +46,11 @@ def policy(layers: int = 2) -> Any:
     return model
 
 
-def scored(model: Any, call: Any, ids: Tensor, mask: Tensor, weights: Tensor, recomputed: bool = False) -> list[Tensor]:
+def scored(model: Any, call: Any, ids: Tensor, mask: Tensor, weights: Tensor) -> list[Tensor]:
     """Log-probabilities and entropies as TRL asks for them, and the gradient of their weighted sum."""
     labels, width = ids.masked_fill(mask == 0, -100), weights.shape[1]
     labels[:, :-width] = -100
-    with nullcontext() if call is model else cheaper_on(CPU, recomputed):
+    with nullcontext() if call is model else cheaper_passes(model, CPU):
         outputs = call(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
     logps, entropies = outputs.log_probs[:, -width:], outputs.entropy[:, -width:]
     gradients = torch.autograd.grad((logps * weights).sum() + entropies.sum(), list(model.parameters()))
@@ -79,8 +82,9 @@ def test_rows_in_one_sequence_are_scored_as_rows_of_their_own(groups, seed: int,
     model = policy()
     weights = torch.randn(len(ids), after, generator=generator) * mask[:, before:]
     rows = scored(model, model, ids, mask, weights)
-    call = with_shared_prompts(model, packed, recomputed=recomputed)
-    together = scored(model, call, ids, mask, weights, recomputed)
+    if recomputed:
+        model.train().gradient_checkpointing_enable({"use_reentrant": False})
+    together = scored(model, with_shared_prompts(model, packed), ids, mask, weights)
     for mine, theirs in zip(together[:2], rows[:2], strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5)
     assert (together[2] - rows[2]).norm() <= 1e-5 * rows[2].norm()
@@ -108,34 +112,50 @@ def test_rows_that_begin_alike_in_padding_alone_do_not_share():
     assert len(prompt_numbers(ids, mask).unique()) == 3
 
 
+@pytest.mark.parametrize(("by_rows", "pairs"), [(False, 1649**2), (True, 49**2 + 1600 * 149)])
+def test_what_16_completions_of_100_tokens_after_50_cost(by_rows: bool, pairs: int):
+    lengths = torch.tensor([[50, 100]] * 16)
+    found = packed_tokens(lengths, lengths[:, 1], torch.zeros(16).long(), by_rows=by_rows)
+    assert [each[0, -1] for each in found] == [1649, pairs]
+
+
 ROWS_OF_GROUPS = st.lists(
     st.tuples(st.integers(1, 40), st.lists(st.integers(0, 30), min_size=4, max_size=4)), min_size=4, max_size=4
 )
 
 
 @settings(max_examples=60, deadline=None)
-@given(first=ROWS_OF_GROUPS, second=ROWS_OF_GROUPS, budget=st.integers(60, 600), context=st.sampled_from([20.0, 1e9]))
-def test_a_plan_with_shared_prompts_trains_every_row_once_within_the_budget_for_less(first, second, budget, context):
+@given(
+    first=ROWS_OF_GROUPS,
+    second=ROWS_OF_GROUPS,
+    budget=st.integers(60, 600),
+    context=st.sampled_from([20.0, 1e9]),
+    by_rows=st.booleans(),
+)
+def test_a_plan_with_shared_prompts_trains_every_row_once_within_the_budget_for_less(
+    first, second, budget, context, by_rows: bool
+):
     lengths = torch.tensor([[(p, c) for p, rows in groups for c in rows] for groups in (first, second)])
     numbers = torch.arange(4).repeat_interleave(4).expand(2, 16)
     options: dict[str, Any] = {"num_microbatches": 4, "budget": budget, "units_each": 4}
-    plan = planned_cuts(lengths, sharing=Sharing(lengths[:, :, 1], numbers, context), **options)
+    plan = planned_cuts(lengths, sharing=Sharing(lengths[:, :, 1], numbers, context, by_rows), **options)
     assert [len(units) for units in plan[0]] == [len(units) for units in plan[1]]
     rows_alone = planned_cuts(lengths, **options)
     for rank, cut in enumerate(plan):
         trained = sorted(unit for units in cut for unit in units if unit >= 0)
         assert trained == [unit for unit, (_, completion) in enumerate(lengths[rank].tolist()) if completion > 0]
     if plan != rows_alone:
-        cost, most = _work(plan, lengths, numbers, context, shares=True)
-        apart, most_apart = _work(rows_alone, lengths, numbers, context, shares=False)
+        cost, most = _work(plan, lengths, numbers, context, by_rows=by_rows)
+        apart, most_apart = _work(rows_alone, lengths, numbers, context)
         assert most <= budget
         assert cost <= apart or most_apart > budget
 
 
 def _work(
-    plan: list[list[list[int]]], lengths: Tensor, numbers: Tensor, context: float, *, shares: bool
+    plan: list[list[list[int]]], lengths: Tensor, numbers: Tensor, context: float, *, by_rows: bool | None = None
 ) -> tuple[float, int]:
-    """What the micro-batches cost, each on the rank with the most, shared where that pays; the most tokens of one."""
+    """What the micro-batches cost, each on the rank with the most, shared where that pays unless ``by_rows`` is
+    ``None``; the most tokens of one."""
     total, most = 0.0, 0
     for cut in zip(*plan, strict=True):
         costs = [0.0]
@@ -143,11 +163,16 @@ def _work(
             rows = lengths[rank][real := [unit for unit in units if unit >= 0]]
             if not real:
                 continue
-            width = int(rows[:, 0].max() + rows[:, 1].max())
-            layouts = packing(numbers[rank][real], rows[:, 0], rows[:, 1], 40, 30).owner.shape, (len(units), width)
-            shared, alone = (work(torch.tensor(n * w), torch.tensor(n), context) for n, w in layouts)
-            tokens, cost = (layouts[0], shared) if shares and pays(shared, alone) else (layouts[1], alone)
-            most = max(most, tokens[0] * tokens[1])
+            width = rows[:, 0].max() + rows[:, 1].max()
+            tokens, pairs = len(units) * width, len(units) * width**2
+            cost = work(tokens, pairs, context)
+            owner = packing(numbers[rank][real], rows[:, 0], rows[:, 1], 40, 30).owner
+            seen = (owner[:, None] == owner[:, :, None]) | ((owner[:, :, None] > 0) & (owner[:, None] == 0))
+            seen = seen & (owner >= 0)[:, None] if by_rows else torch.ones_like(seen)
+            shared = work(torch.tensor(owner.numel()), seen.sum(), context)
+            if by_rows is not None and pays(shared, cost):
+                tokens, cost = owner.numel(), shared
+            most = max(most, int(tokens))
             costs.append(float(cost))
         total += max(costs)
     return total, most
@@ -174,6 +199,7 @@ def test_the_gradient_is_that_of_trls_cut(tiny_model, tmp_path: Path, loss_type,
     packed = watch_packing(trainer)
     check(trainer, fewer=1.0)
     assert packed
+    assert trainer.parts.microbatches.planner.by_rows != trainer.args.gradient_checkpointing  # both on a CPU
 
 
 def watch_packing(trainer: Any) -> list[Any]:
@@ -234,8 +260,10 @@ def test_the_policy_before_and_the_reference_are_scored_the_same_from_fewer_toke
 )
 def test_a_model_that_cannot_share_computes_each_rows_prompt(tiny_model, tmp_path: Path, change, reason: str):
     model = AutoModelForCausalLM.from_pretrained(tiny_model, **change)
+    model.generation_config.min_p = 0.1
     given = {**SHARED, "processing_class": AutoTokenizer.from_pretrained(tiny_model)}
     with pytest.warns(UserWarning, match=f"shared_prompts stays TRL's: .*{reason}"):
         trainer = made(RLVRTrainer, model, tmp_path, strategies=given)
     assert trainer.parts.microbatches.planner is not None
     assert trainer.parts.microbatches.planner.attention_length is None
+    assert model_facts(trainer, Speed(), trainer.parts.ranks).sampling["min_p"] == 0.1  # TRL leaves it to the model

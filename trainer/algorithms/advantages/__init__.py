@@ -12,13 +12,8 @@ The contract, checked when an estimator is registered:
 The estimators of this file, moreover, do not change when a constant is added to the rewards of a group.
 """
 
-from typing import Any
-
 from evenkeel.trainer.algorithms.groups import dead_groups as dead_groups
-from evenkeel.trainer.algorithms.registry import collected
+from evenkeel.trainer.algorithms.registry import collected, no_other
 
 globals().update(collected(__name__))
-
-
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"{__name__} has no {name!r}. Its strategies: {', '.join(collected(__name__))}.")
+__getattr__ = no_other(__name__)

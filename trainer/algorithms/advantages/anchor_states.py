@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo, grpo
-from evenkeel.trainer.algorithms.contract import Share, traits
+from evenkeel.trainer.algorithms.contract import NotNegative, Share, traits
 from evenkeel.trainer.algorithms.turns import of_tokens, turn_returns
 
 
@@ -19,7 +19,7 @@ def gigpo(
     turn_rewards: Float[Tensor, "N K"],
     state_keys: Int[Tensor, "N K"],
     *,
-    step_weight: float = 1.0,
+    step_weight: NotNegative = 1.0,
     gamma: Share = 0.95,
     normalize: Literal["mean", "mean_std"] = "mean",
     episodes_count: Literal["each_turn", "once"] = "each_turn",
@@ -54,10 +54,12 @@ def gigpo(
     else:
         repeated = episodes[:, None].expand(rows, most_turns).masked_fill(returns.isnan(), torch.nan)
         episode_advantages = relative(repeated.flatten(), group_size * most_turns).view(rows, most_turns)
-    together = group_size * most_turns  # turns of a group; row i of `anchored` holds those in the state of turn i
+    # turns of a group; row i of `anchored` holds those in the state of turn i
+    together = group_size * most_turns
     keys = state_keys.reshape(-1, together)
     in_one_state = (keys[:, :, None] == keys[:, None]) & (keys >= 0)[:, None]
-    anchored = returns.view(-1, 1, together).expand(in_one_state.shape).masked_fill(~in_one_state, torch.nan)
-    step_advantages = relative(anchored.flatten(), together).view(in_one_state.shape).diagonal(dim1=1, dim2=2)
-    step_advantages = step_advantages.reshape(rows, most_turns).nan_to_num()
+    anchored = returns.view(-1, 1, together).expand(in_one_state.shape)
+    anchored = anchored.masked_fill(~in_one_state, torch.nan)
+    compared = relative(anchored.flatten(), together).view(in_one_state.shape)
+    step_advantages = compared.diagonal(dim1=1, dim2=2).reshape(rows, most_turns).nan_to_num()
     return of_tokens(episode_advantages + step_weight * step_advantages, turns, rewards)

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import NotNegative, traits
 from evenkeel.trainer.algorithms.groups import scored_right
 
 
@@ -51,7 +51,7 @@ def nsr(rewards: Float[Tensor, "N"], *, right_at: float = 1.0) -> Float[Tensor, 
 
 @traits(trains_dead_groups=True)
 def w_reinforce(
-    rewards: Float[Tensor, "N"], *, positive_weight: float = 0.1, right_at: float = 1.0
+    rewards: Float[Tensor, "N"], *, positive_weight: NotNegative = 0.1, right_at: float = 1.0
 ) -> Float[Tensor, "N"]:
     """Negative samples in full, positive ones at a tenth.
 

@@ -34,12 +34,13 @@ def bnpo_beta(
     pass_rates = group_mean(unit, group_size)
     known = pass_rates[::group_size]
     known = known[~known.isnan()]
-    if bool(((known < 0) | (known > 1)).any()):
+    if lowest >= highest or bool(((known < 0) | (known > 1)).any()):
         raise ValueError(
             f"bnpo_beta: a group's mean reward is not within lowest = {lowest:g} and highest = {highest:g}. Write the "
             "least and the greatest reward that a response can earn."
         )
-    fitted = Beta(*_fitted_beta(known), validate_args=False)  # the rate of an unscored group is NaN
+    # the rate of an unscored group is NaN
+    fitted = Beta(*_fitted_beta(known), validate_args=False)
     density = fitted.log_prob(pass_rates).exp()
     advantages = (unit - pass_rates) * (1 / density).clamp(max=LARGEST_WEIGHT)
     return finished(advantages, rewards, group_size)
@@ -52,4 +53,5 @@ def _fitted_beta(pass_rates: Tensor) -> tuple[Tensor, Tensor]:
         return one, one
     mean, variance = pass_rates.mean(), pass_rates.var()
     concentration = mean * (1 - mean) / variance - 1
-    return (1 + concentration * mean / 3).clamp(min=1), (1 + concentration * (1 - mean) / 3).clamp(min=1)
+    alpha, beta = 1 + concentration * mean / 3, 1 + concentration * (1 - mean) / 3
+    return alpha.clamp(min=1), beta.clamp(min=1)

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import NotNegative, traits
 from evenkeel.trainer.algorithms.turns import counted_first
 
 
@@ -17,7 +17,7 @@ def gtpo_conflict(
     mask: Int[Tensor, "N T"],
     entropies: Float[Tensor, "N T"],
     *,
-    conflict_weight: float = 2.0,
+    conflict_weight: NotNegative = 2.0,
     gamma: float = 0.1,
     max_entropy: float | None = 0.7,
 ) -> Float[Tensor, "N T"]:
@@ -60,7 +60,8 @@ def _shared_run(
     ids: Int[Tensor, "N T"], written: Bool[Tensor, "N T"], above: Tensor, below: Tensor, group_size: int
 ) -> Bool[Tensor, "N T"]:
     """The leading places of rows ``above`` or ``below`` whose id a row of either kind of the group has there too."""
-    grouped, present = ids.view(-1, group_size, ids.shape[1]), written.view(-1, group_size, ids.shape[1])
+    grouped = ids.view(-1, group_size, ids.shape[1])
+    present = written.view(-1, group_size, ids.shape[1])
     kinds = [rows.view(-1, group_size, 1) for rows in (above, below)]
     found = [torch.zeros_like(present), torch.zeros_like(present)]
     for member in range(group_size):

@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.contract import NotNegative
 from evenkeel.trainer.algorithms.groups import finished, group_count
 
 
@@ -11,8 +12,8 @@ def grpo_lead(
     rewards: Float[Tensor, "N"],
     group_size: int,
     *,
-    least: float = 0.4,
-    greatest: float = 1.5,
+    least: NotNegative = 0.4,
+    greatest: NotNegative = 1.5,
     midpoint: float = 0.75,
     steepness: float = 10.0,
 ) -> Float[Tensor, "N"]:

@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
-from evenkeel.trainer.algorithms.contract import AboveOne
+from evenkeel.trainer.algorithms.contract import AboveOne, NotNegative
 from evenkeel.trainer.algorithms.groups import finished, scored_right
 
 ENTROPY_EPSILON = 1e-8
@@ -17,7 +17,7 @@ def entropy_shaped(
     group_size: int,
     entropies: Float[Tensor, "N T"],
     *,
-    alpha: float = 0.4,
+    alpha: NotNegative = 0.4,
     kappa: AboveOne = 2.0,
 ) -> Float[Tensor, "N T"]:
     """GRPO with a bonus for tokens at which the policy was undecided.
@@ -39,8 +39,8 @@ def gtpo(
     entropies: Float[Tensor, "N T"],
     mask: Int[Tensor, "N T"],
     *,
-    alpha_1: float = 1.0,
-    alpha_2: float = 0.1,
+    alpha_1: NotNegative = 1.0,
+    alpha_2: NotNegative = 0.1,
     right_at: float = 1.0,
 ) -> Float[Tensor, "N T"]:
     """Right answers credited where the policy was undecided, wrong ones blamed where it was sure.
@@ -58,7 +58,8 @@ def gtpo(
         turns a position counts what tools inserted before it.
     """
     counted = mask.bool()
-    exact = entropies.double()  # in single precision the rounding of a constant r̃ over √ε would be seen
+    # in single precision the rounding of a constant r̃ over √ε would be seen
+    exact = entropies.double()
     shaped = torch.zeros_like(exact)
     right, wrong = scored_right(rewards, right_at)
     for rows, credit, base in (

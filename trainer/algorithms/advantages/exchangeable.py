@@ -55,7 +55,8 @@ def exchangeable_prefix_tree(
             "cispo, or advantage: exchangeable."
         )
     baselines = _prefix_tree_baseline(rewards, trained, completion_ids, group_size)
-    return finished((rewards[:, None] - baselines) / group_scale(rewards, group_size)[:, None], rewards, group_size)
+    scale = group_scale(rewards, group_size)[:, None]
+    return finished((rewards[:, None] - baselines) / scale, rewards, group_size)
 
 
 @traits(cancels_shared_tokens="classes", needs_whole_groups="step")
@@ -70,7 +71,7 @@ def exchangeable_token_class(
 ) -> Float[Tensor, "N T"]:
     """A baseline of its own for each token id that all responses contain whatever they earn.
 
-    For a token id v that every scored response contains and whose counts ``n_{v,i}`` have
+    For a token id v that every scored response of weight > 0 contains and whose counts ``n_{v,i}`` have
     ``|corr(n_v, r)| < correlation_threshold``: ``b_v = Σ k_i n_{v,i} r_i / Σ k_i n_{v,i}``; other tokens keep the
     baseline of `exchangeable`; ``A_{i,t} = (r_i − b) / (std_G r + ε)``.
 
@@ -82,16 +83,25 @@ def exchangeable_token_class(
         1e-7). Token weights that differ from place to place (AR, Lopti's passes) leave something of the sum too.
     """
     weights = sequence_weights.to(rewards.dtype)
-    baselines = _token_class_baseline(
-        rewards.masked_fill(weights == 0, torch.nan),
-        weights,
-        _weighted_baseline(rewards, weights, group_size),
-        completion_ids,
-        mask,
-        group_size,
-        correlation_threshold,
-    )
-    return finished((rewards[:, None] - baselines) / group_scale(rewards, group_size)[:, None], rewards, group_size)
+    baselines = _weighted_baseline(rewards, weights, group_size)[:, None].repeat(1, completion_ids.shape[1])
+    decides = ~rewards.isnan() & (weights != 0)
+    for start in range(0, len(rewards), group_size):
+        rows = torch.arange(start, start + group_size, device=rewards.device)
+        rows = rows[decides[rows]]
+        if len(rows) < 2:
+            continue
+        classes, class_of_token = completion_ids[rows].unique(return_inverse=True)
+        counts = class_of_token.new_zeros(len(rows), len(classes))
+        counts = counts.scatter_add(1, class_of_token, mask[rows].long()).to(rewards.dtype)  # n_{v,i}, (rows, V)
+        own = rewards[rows, None]
+        # a constant count correlates with nothing
+        correlation = torch.cosine_similarity(counts - counts.mean(0), own - own.mean(), dim=0)
+        weak = (counts > 0).all(0) & (correlation.abs() < correlation_threshold)
+        exposure = weights[rows, None] * counts
+        of_class = own.max() + (exposure * (own - own.max())).sum(0) / exposure.sum(0)
+        baselines[rows] = torch.where(weak[class_of_token], of_class[class_of_token], baselines[rows])
+    scale = group_scale(rewards, group_size)[:, None]
+    return finished((rewards[:, None] - baselines) / scale, rewards, group_size)
 
 
 def _constant_in_group(weights: Tensor, rewards: Tensor, group_size: int) -> Tensor:
@@ -111,9 +121,10 @@ def _weighted_baseline(rewards: Tensor, weights: Tensor, group_size: int) -> Ten
     weights = weights.where(~rewards.isnan(), 0.0).view(-1, group_size)
     grouped = rewards.nan_to_num().view(-1, group_size)
     highest = grouped.masked_fill(weights == 0, -torch.inf).amax(1, keepdim=True)
-    weighted = highest + (weights * (grouped - highest)).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
+    distance = (weights * (grouped - highest)).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
+    weighted = (highest + distance).view(-1).repeat_interleave(group_size)
     plain = constant | (weights == 0).all(1).repeat_interleave(group_size)
-    return torch.where(plain, group_mean(rewards, group_size), weighted.view(-1).repeat_interleave(group_size))
+    return torch.where(plain, group_mean(rewards, group_size), weighted)
 
 
 def _prefix_tree_baseline(rewards: Tensor, trained: Tensor, completion_ids: Tensor, group_size: int) -> Tensor:
@@ -130,42 +141,13 @@ def _prefix_tree_baseline(rewards: Tensor, trained: Tensor, completion_ids: Tens
     for start in range(0, len(rewards), group_size):
         group = slice(start, start + group_size)
         own, ids = rewards[group], completion_ids[group]
-        other = ~trained[group].isnan() & ~own_row  # (G, G): row i's other members j
+        # (G, G): row i's other members j
+        other = ~trained[group].isnan() & ~own_row
         depth = (ids[:, None] == ids[None]).long().cumprod(-1).sum(-1).masked_fill(~other, -1)
-        ancestor = tokens.minimum(depth.amax(1, keepdim=True))  # (G, T); −1 where there is no other member
+        # (G, T); −1 where there is no other member
+        ancestor = tokens.minimum(depth.amax(1, keepdim=True))
         member = (depth[:, :, None] >= ancestor[:, None, :]) & other[:, :, None]  # (G, G, T)
         # r_j − r_i: exactly 0 for equal rewards
         distance = (own[None, :] - own[:, None]).masked_fill(~other, 0.0)
         baselines.append(own[:, None] + (distance[:, :, None] * member).sum(1) / member.sum(1).clamp(min=1))
     return torch.cat(baselines)
-
-
-def _token_class_baseline(
-    trained: Tensor,
-    weights: Tensor,
-    baseline: Tensor,
-    completion_ids: Tensor,
-    mask: Tensor,
-    group_size: int,
-    correlation_threshold: float,
-) -> Tensor:
-    """``Σ k n_v r / Σ k n_v`` for the tokens of weak-credit classes, ``b`` for all others, (N, T).
-
-    Only rows whose ``trained`` reward is not NaN decide and use them. A constant count correlates with nothing.
-    """
-    baselines = baseline[:, None].repeat(1, completion_ids.shape[1])
-    for start in range(0, len(trained), group_size):
-        rows = torch.arange(start, start + group_size, device=trained.device)
-        rows = rows[~trained[rows].isnan()]
-        if len(rows) < 2:
-            continue
-        classes, class_of_token = completion_ids[rows].unique(return_inverse=True)
-        counts = class_of_token.new_zeros(len(rows), len(classes))
-        counts = counts.scatter_add(1, class_of_token, mask[rows].long()).to(trained.dtype)  # n_{v,i}, (rows, V)
-        rewards = trained[rows, None]
-        correlation = torch.cosine_similarity(counts - counts.mean(0), rewards - rewards.mean(), dim=0)
-        weak = (counts > 0).all(0) & (correlation.abs() < correlation_threshold)
-        exposure = weights[rows, None] * counts
-        class_baseline = rewards.max() + (exposure * (rewards - rewards.max())).sum(0) / exposure.sum(0)
-        baselines[rows] = torch.where(weak[class_of_token], class_baseline[class_of_token], baselines[rows])
-    return baselines

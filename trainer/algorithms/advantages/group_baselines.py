@@ -3,7 +3,7 @@
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import Positive, traits
 from evenkeel.trainer.algorithms.groups import finished, group_mean, group_scale
 
 WHITENING_EPSILON = 1e-8
@@ -21,7 +21,8 @@ def grpo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
     Source: GRPO, DeepSeekMath (arXiv 2402.03300), §4.1.2.
     Evidence: bitwise equal to TRL's trainer; equal to verl, OpenRLHF and oat up to ε (they use 1e-6, 1e-9).
     """
-    return finished((rewards - group_mean(rewards, group_size)) / group_scale(rewards, group_size), rewards, group_size)
+    centered = rewards - group_mean(rewards, group_size)
+    return finished(centered / group_scale(rewards, group_size), rewards, group_size)
 
 
 def dr_grpo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
@@ -100,12 +101,13 @@ def opo(rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"])
     weights = lengths.double().masked_fill(rewards.isnan(), 0.0).view(-1, group_size)
     total = weights.sum(1).repeat_interleave(group_size)
     weighted = (weights * rewards.nan_to_num().view(-1, group_size)).sum(1).repeat_interleave(group_size)
-    baseline = (weighted / total.clamp(min=1)).to(rewards.dtype).where(total > 0, group_mean(rewards, group_size))
+    baseline = (weighted / total.clamp(min=1)).to(rewards.dtype)
+    baseline = baseline.where(total > 0, group_mean(rewards, group_size))
     return finished(rewards - baseline, rewards, group_size)
 
 
 @traits(depends_on_other_groups=True)
-def gpg(rewards: Float[Tensor, "N"], group_size: int, *, f_norm: float = 1.0) -> Float[Tensor, "N"]:
+def gpg(rewards: Float[Tensor, "N"], group_size: int, *, f_norm: Positive = 1.0) -> Float[Tensor, "N"]:
     """Centered rewards, scaled up by the share of responses that earned nothing.
 
     ``A_i = α (r_i − mean_G r) / f_norm``, ``α = N / #{i : r_i ≠ 0}`` over the scored rows of the batch (1 where all

@@ -56,7 +56,8 @@ def ktae(
 def _token_values(completion_ids: Tensor, counted: Tensor, right: Tensor) -> Tensor:
     """v of each token of a group that has right and wrong rows, (rows, T), float64."""
     classes, class_of_token = completion_ids.unique(return_inverse=True)
-    occurrences = class_of_token.new_zeros(len(right), len(classes)).scatter_add(1, class_of_token, counted.long())
+    occurrences = class_of_token.new_zeros(len(right), len(classes))
+    occurrences = occurrences.scatter_add(1, class_of_token, counted.long())
     present = (occurrences > 0).double()
     totals = torch.stack([right.sum(), (~right).sum()]).double()  # n⁺, n⁻
     containing = torch.stack([present[right].sum(0), present[~right].sum(0)])  # a, b

@@ -41,7 +41,8 @@ def lambda_grpo(
     deviation = known - known.nanmean(1, keepdim=True)
     variance = deviation.square().nansum(1, keepdim=True) / (count - 1).clamp(min=1)
     standardized = deviation / variance.sqrt().where(variance > 0, 1.0)
-    preference = (1 + spread * standardized).pow(exponent).masked_fill(~scored.view(-1, group_size), -torch.inf)
+    preference = (1 + spread * standardized).pow(exponent)
+    preference = preference.masked_fill(~scored.view(-1, group_size), -torch.inf)
     weights = count * preference.softmax(1)
     return finished(grpo(rewards, group_size) * weights.view(-1).to(rewards.dtype), rewards, group_size)
 

@@ -4,7 +4,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import Share, traits
 
 
 @traits(trains_dead_groups=True)
@@ -14,7 +14,7 @@ def unlikeliness(
     old_logps: Float[Tensor, "N T"],
     mask: Int[Tensor, "N T"],
     *,
-    rank_penalty: float = 0.25,
+    rank_penalty: Share = 0.25,
     length_normalised: bool = False,
 ) -> Float[Tensor, "N"]:
     """Right answers that the policy finds likely earn less, then grpo.

@@ -4,8 +4,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
 from evenkeel.trainer.algorithms.contract import traits
-from evenkeel.trainer.algorithms.groups import GROUP_STD_EPSILON, finished, group_mean, group_scale
+from evenkeel.trainer.algorithms.groups import GROUP_STD_EPSILON
 
 
 @traits(trains_dead_groups=True, depends_on_other_groups=True)
@@ -30,8 +31,7 @@ def gdpo(
     """
     scores = torch.zeros_like(rewards)
     for column, weight in zip(rewards_per_function.unbind(1), reward_weights, strict=True):
-        centered = finished(column - group_mean(column, group_size), column, group_size)
-        scores = scores + weight * (centered / group_scale(column, group_size)).nan_to_num()
+        scores = scores + weight * grpo(column, group_size).nan_to_num()
     scored = scores[~rewards.isnan()]
     std = scored.std() if scored.numel() > 1 else rewards.new_tensor(1.0)
     return (scores / (std + GROUP_STD_EPSILON)).masked_fill(rewards.isnan(), torch.nan)

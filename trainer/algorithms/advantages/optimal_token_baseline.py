@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.groups import finished
+from evenkeel.trainer.algorithms.turns import counted_first
 
 ENERGY_EPSILON = 1e-8
 """Keeps the baseline finite where no token so far could have been another one."""
@@ -31,10 +32,11 @@ def otb(
         ``compute_multi_turn_optimal_token_baseline_advantage``.
     Limits: verl can also weigh W by the squared importance ratio of the engine's samples; here W has none.
     """
-    order = (mask == 0).long().argsort(dim=1, stable=True)  # tokens that count first
+    order = counted_first(mask)
     present = mask.gather(1, order).bool() & ~rewards.isnan()[:, None]
     energy = (1.0 - 2.0 * old_logps.exp() + sum_pi_squared).gather(1, order).masked_fill(~present, 0.0)
-    weights = energy.cumsum(1).masked_fill(~present, 0.0).to(rewards.dtype).view(-1, group_size, mask.shape[1])
+    weights = energy.cumsum(1).masked_fill(~present, 0.0).to(rewards.dtype)
+    weights = weights.view(-1, group_size, mask.shape[1])
     weighted = (weights * rewards.nan_to_num().view(-1, group_size, 1)).sum(1)
     baseline = (weighted / (weights.sum(1) + ENERGY_EPSILON)).repeat_interleave(group_size, dim=0)
     if zero_tail:

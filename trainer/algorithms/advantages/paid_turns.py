@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import NotNegative, traits
 from evenkeel.trainer.algorithms.turns import last_turns, of_tokens
 
 
@@ -16,7 +16,7 @@ def turn_grpo(
     turns: Int[Tensor, "N T"],
     turn_rewards: Float[Tensor, "N K"],
     *,
-    turn_weight: float = 1.0,
+    turn_weight: NotNegative = 1.0,
 ) -> Float[Tensor, "N T"]:
     """MT-GRPO: GRPO of the outcome on every turn, plus GRPO of what the turn was paid on all turns but the last.
 
@@ -37,6 +37,7 @@ def turn_grpo(
     paid_last = (turn_rewards.nan_to_num() * ends).sum(1)
     before = turn_rewards.masked_fill(ends | rewards.isnan()[:, None], torch.nan)
     turn_advantages = grpo(before.T.flatten(), group_size).view(before.T.shape).T.nan_to_num()
-    outcome, combined = grpo(rewards + paid_last, group_size), grpo(rewards + turn_rewards.nansum(1), group_size)
+    outcome = grpo(rewards + paid_last, group_size)
+    combined = grpo(rewards + turn_rewards.nansum(1), group_size)
     several = outcome[:, None] + turn_weight * turn_advantages
     return of_tokens(torch.where(last > 0, several, combined[:, None]), turns, rewards)

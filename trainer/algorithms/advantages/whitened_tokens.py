@@ -1,11 +1,11 @@
 """REINFORCE++ as its authors, verl and OpenRLHF run it: whitened over the tokens of the batch."""
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo
 from evenkeel.trainer.algorithms.contract import traits
-from evenkeel.trainer.algorithms.groups import dead_groups, finished, group_mean
+from evenkeel.trainer.algorithms.groups import finished
 
 VARIANCE_EPSILON = 1e-8
 """ε added to the variance over tokens, in squared reward units (verl's value)."""
@@ -23,8 +23,7 @@ def reinforce_pp_original(rewards: Float[Tensor, "N"], lengths: Int[Tensor, "N"]
     Limits: the original subtracts β KL from the reward of each token; here KL belongs to the loss. OpenRLHF divides by
         the variance with ddof = 0. A group of equal rewards is trained: it is compared with the rest of the batch.
     """
-    whitened = _whitened_over_tokens(rewards, lengths)
-    return whitened.masked_fill(dead_groups(rewards, len(rewards)), 0.0).masked_fill(rewards.isnan(), torch.nan)
+    return finished(_whitened_over_tokens(rewards, lengths), rewards, len(rewards))
 
 
 @traits(depends_on_other_groups=True)
@@ -39,13 +38,13 @@ def reinforce_pp_token(rewards: Float[Tensor, "N"], group_size: int, lengths: In
     Limits: verl gives a group of equal rewards ``−m/√(v + ε)``, the same for all its tokens; here it gets 0. m is not
         0 where lengths follow rewards, so that a group's advantages need not sum to 0.
     """
-    centered = finished(rewards - group_mean(rewards, group_size), rewards, group_size)
-    return finished(_whitened_over_tokens(centered, lengths), rewards, group_size)
+    return finished(_whitened_over_tokens(dr_grpo(rewards, group_size), lengths), rewards, group_size)
 
 
 def _whitened_over_tokens(values: Tensor, lengths: Tensor) -> Tensor:
     scored = ~values.isnan()
-    counts, known = lengths[scored].double(), values[scored].double()  # bfloat16 cannot count beyond 256
+    # bfloat16 cannot count beyond 256
+    counts, known = lengths[scored].double(), values[scored].double()
     total = counts.sum()
     mean = (counts * known).sum() / total.clamp(min=1)
     variance = (counts * (known - mean).square()).sum() / (total - 1).clamp(min=1)

@@ -4,12 +4,7 @@ Each takes signals of the current pass by name and returns c, (B, T) or (B, 1), 
 ``−sg[c] · A · log π``, with the denominator of TRL's ``cispo``.
 """
 
-from typing import Any
-
-from evenkeel.trainer.algorithms.registry import collected
+from evenkeel.trainer.algorithms.registry import collected, no_other
 
 globals().update(collected(__name__))
-
-
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"{__name__} has no {name!r}. Its strategies: {', '.join(collected(__name__))}.")
+__getattr__ = no_other(__name__)

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import symmetric_clip
 from evenkeel.trainer.algorithms.contract import AtLeastOne, Positive
 
 LOG_EPSILON = 1e-8
@@ -48,5 +49,5 @@ def dppo(
         moved = old_probs * (old_logps - logps) + (1 - old_probs) * others
     too_high = (probs > old_probs) & (moved > delta_high)
     too_low = (probs < old_probs) & (moved > delta_low)
-    ratio = (logps - old_logps).clamp(max=20.0).exp().clamp(max=cap)
+    ratio = symmetric_clip(logps - old_logps, cap=cap)
     return ratio.masked_fill(torch.where(advantages > 0, too_high, too_low), 0.0)

@@ -46,7 +46,8 @@ def fipo(
     """
     logs, ratio = log_ratio.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND), importance_ratio(log_ratio)
     heard = mask.bool() & (logs <= math.log(dual_clip))
-    order = counted_first(mask)  # what a tool inserts takes no part in the distances
+    # what a tool inserts takes no part in the distances
+    order = counted_first(mask)
     tails = _discounted_tails(logs.masked_fill(~heard, 0.0).gather(1, order), 2.0 ** (-1.0 / half_life))
     future = torch.empty_like(tails).scatter(1, order, tails)
     factor = future.exp().clamp(1.0 if high_only else 1.0 - influence, 1.0 + influence)

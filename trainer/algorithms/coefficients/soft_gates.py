@@ -6,10 +6,10 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio
 from evenkeel.trainer.algorithms.contract import Positive, traits
+from evenkeel.trainer.algorithms.sequence_weights import LOG_RATIO_BOUND
 
 MIN_LOG_TRAJECTORY_RATIO = -18.420680743952367
 """log 1e-8, below which VESPO's authors (and TRL) hold a trajectory's log ratio."""
-MAX_LOG_TRAJECTORY_RATIO = 20.0
 
 
 def sapo(
@@ -58,9 +58,9 @@ def vespo(
     token in log ρ (assumed for bfloat16) makes it .94 of what it is over 1,000 tokens and .65 over 8,000
     (docs/devices.md).
     """
-    token_logs = log_ratio.clamp(-MAX_LOG_TRAJECTORY_RATIO, MAX_LOG_TRAJECTORY_RATIO)
+    token_logs = log_ratio.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
     logs = torch.where(mask.bool(), token_logs, 0.0).sum(1, keepdim=True)
-    logs = logs.clamp(MIN_LOG_TRAJECTORY_RATIO, MAX_LOG_TRAJECTORY_RATIO)
+    logs = logs.clamp(MIN_LOG_TRAJECTORY_RATIO, LOG_RATIO_BOUND)
     good = advantages[:, :1] >= 0
     k, lam = torch.where(good, k_pos, k_neg), torch.where(good, lambda_pos, lambda_neg)
     return torch.exp(lam + k * logs - lam * logs.exp())

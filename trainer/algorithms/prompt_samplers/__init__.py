@@ -6,12 +6,7 @@ in the training data; ``observe(prompts, solved)``, if it has that method, gets 
 state is saved with every checkpoint. All ranks make the same calls, so it must depend on nothing else.
 """
 
-from typing import Any
-
-from evenkeel.trainer.algorithms.registry import collected
+from evenkeel.trainer.algorithms.registry import collected, no_other
 
 globals().update(collected(__name__))
-
-
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"{__name__} has no {name!r}. Its strategies: {', '.join(collected(__name__))}.")
+__getattr__ = no_other(__name__)

@@ -42,7 +42,8 @@ class difficulty:  # noqa: N801 strategies are named as they are written in a ru
     def observe(self, prompts: Tensor, solved: Tensor) -> None:
         """Move the rates of ``prompts`` (P,) toward ``solved`` (P,), the share of right responses; NaN unscored."""
         for prompt, share in zip(prompts.tolist(), solved.tolist(), strict=True):
-            if share == share:  # NaN: no response of the group was scored
+            # NaN: no response of the group was scored
+            if share == share:
                 before = self.pass_rates.get(prompt, share)
                 self.pass_rates[prompt] = (1 - self.newest) * before + self.newest * share
 

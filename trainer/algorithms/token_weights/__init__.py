@@ -6,12 +6,7 @@ advantages by w ≥ 0 *is* weighting the loss: ``min(ρ·wA, clip(ρ)·wA) = w·
 turn the clip to the wrong side, and is refused when a rule is registered.
 """
 
-from typing import Any
-
-from evenkeel.trainer.algorithms.registry import collected
+from evenkeel.trainer.algorithms.registry import collected, no_other
 
 globals().update(collected(__name__))
-
-
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"{__name__} has no {name!r}. Its strategies: {', '.join(collected(__name__))}.")
+__getattr__ = no_other(__name__)

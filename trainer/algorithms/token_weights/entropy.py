@@ -63,7 +63,8 @@ def stapo(
     """
     improbable = mask.bool() & (advantages > 0) & (probs < max_prob)
     threshold = torch.nanquantile(entropies.float().masked_fill(~improbable, torch.nan), quantile)
-    spurious = improbable & (entropies < threshold)  # none, where no token is improbable: τ is NaN
+    # none, where no token is improbable: τ is NaN
+    spurious = improbable & (entropies < threshold)
     weights = (~spurious).to(probs.dtype)
     left = (weights * mask).sum()
     return torch.where(left > 0, weights * (mask.sum() / left), weights) if renormalize else weights

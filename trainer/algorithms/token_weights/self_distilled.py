@@ -1,7 +1,10 @@
 """Token weights from what the policy thinks of its own tokens once it is shown an answer (RLSD, RLCSD)."""
 
+from typing import Annotated
+
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.contract import NotNegative, Positive, Share
@@ -15,7 +18,7 @@ def rlsd(
     *,
     strength: Share = 0.5,
     max_change: Share = 0.2,
-    decay_steps: int = 0,
+    decay_steps: Annotated[int, Field(ge=0)] = 0,
 ) -> Float[Tensor, "B T"]:
     """RLSD: tokens that the answer makes likelier weigh more in good responses and less in bad ones.
 

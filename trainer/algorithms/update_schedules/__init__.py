@@ -5,13 +5,8 @@ before the next pass, all passes use the probabilities stored when the batch was
 denominator of the full response mask, so that the gradients of the passes at equal parameters add up to the joint one.
 """
 
-from typing import Any
-
 from evenkeel.trainer.algorithms.contract import UpdateSchedule as UpdateSchedule
-from evenkeel.trainer.algorithms.registry import collected
+from evenkeel.trainer.algorithms.registry import collected, no_other
 
 globals().update(collected(__name__))
-
-
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"{__name__} has no {name!r}. Its strategies: {', '.join(collected(__name__))}.")
+__getattr__ = no_other(__name__)

@@ -18,7 +18,7 @@ from evenkeel.trainer.algorithms.registry import find_strategy
 TWO = torch.tensor([1.0, 0.0])
 REFUSED = {
     "a reward out of the range of a density": lambda: bnpo_beta(torch.tensor([2.0, 2.0, 1.0, 0.0]), 2),
-    "a density over no interval": lambda: bnpo_beta(TWO, 2, lowest=1.0, highest=1.0),
+    "a density over an interval turned around": lambda: bnpo_beta(TWO, 2, lowest=1.0, highest=0.0),
     "rates that leave nothing": lambda: backward_corrected(TWO, false_positive=0.5, false_negative=0.5),
     # (G − 1)/√G passes 9 between G = 82 (8.94) and G = 83 (9.0003)
     "a group that could reach a power of zero": lambda: lambda_grpo(torch.zeros(83), 83, torch.ones(83).long()),
@@ -31,6 +31,12 @@ OUT_OF_RANGE = [
     (ADVANTAGE, "entropy_shaped", "kappa", 1.0),
     (ADVANTAGE, "ibpo", "lam", 1.0),
     (ADVANTAGE, "turn_discounted", "gamma", 1.1),
+    (ADVANTAGE, "gpg", "f_norm", -1.0),  # and below: what would turn advantages around
+    (ADVANTAGE, "w_reinforce", "positive_weight", -0.1),
+    (ADVANTAGE, "grpo_lead", "greatest", -1.0),
+    (ADVANTAGE, "unlikeliness", "rank_penalty", 1.5),
+    (ADVANTAGE, "gtpo", "alpha_2", -0.1),
+    (ADVANTAGE, "turn_grpo", "turn_weight", -1.0),
     (TOKEN_WEIGHT, "adv_reweight", "alpha", float("nan")),
     (TOKEN_WEIGHT, "rlcsd", "temperature", 0.0),
     (COEFFICIENT, "aspo", "epsilon_low", 1.0),

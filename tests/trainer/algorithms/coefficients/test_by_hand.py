@@ -5,15 +5,9 @@ import math
 import torch
 
 from evenkeel.trainer.algorithms.coefficients.future_kl import fipo
-from evenkeel.trainer.algorithms.coefficients.importance_ratios import grpo_fix, importance_ratio, symmetric_clip
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import grpo_fix
 from evenkeel.trainer.algorithms.coefficients.tapered import topr
 from evenkeel.trainer.algorithms.sequence_weights import trajectory_ratios
-
-
-def test_a_ratio_is_capped_above_alone():
-    log_ratio = torch.tensor([[8.0, 0.1]]).log()
-    torch.testing.assert_close(importance_ratio(log_ratio), torch.tensor([[8.0, 0.1]]))
-    torch.testing.assert_close(symmetric_clip(log_ratio, cap=3.0), torch.tensor([[3.0, 0.1]]))
 
 
 def test_grpo_fix_drops_a_token_on_both_sides_of_the_clip_range():
