@@ -53,9 +53,6 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     "json": lambda file: file.write_text(json.dumps(ROWS)),
     "jsonl": write_jsonl,
     "parquet": lambda file: datasets.Dataset.from_list(ROWS).to_parquet(file),
-    "csv": lambda file: file.write_text(
-        "question,answer\n" + "".join(f"{row['question']},<{row['answer']}>\n" for row in ROWS)
-    ),
 }
 
 
@@ -65,7 +62,27 @@ def test_a_local_file_is_read_by_its_extension(tmp_path: Path, extension: str) -
     data = rows(path=str(tmp_path / f"r.{extension}"), columns=COLUMNS)
     assert data.column_names == ["prompt", "reference"]
     assert data["prompt"][:] == [[{"role": "user", "content": row["question"]}] for row in ROWS]
-    assert [answer.strip("<>") for answer in data["reference"]] == [row["answer"] for row in ROWS]
+    assert data["reference"][:] == [row["answer"] for row in ROWS]
+
+
+WRITTEN: list[tuple[str, list[str], list[Any]]] = [
+    ("jsonl", ['"2024-01-01"', '"2024-05-03T01:00:00"'], ["2024-01-01", "2024-05-03T01:00:00"]),
+    ("jsonl", ['"007"', "7", "7.0", "true"], ["007", 7, 7.0, True]),
+    ("jsonl", ["9007199254740993", "1.5"], [9007199254740993, 1.5]),
+    ("csv", ["007", "0101"], ["007", "0101"]),
+    ("csv", ["1.10", "None", "NA", "True"], ["1.10", "None", "NA", "True"]),
+    ("csv", ["12", "-3"], [12, -3]),
+    ("csv", ["0.25", "", "3"], ["0.25", None, "3"]),
+]
+
+
+@pytest.mark.parametrize(("extension", "written", "values"), WRITTEN)
+def test_values_are_those_that_are_written(tmp_path: Path, extension: str, written: list[str], values: Any) -> None:
+    form, first = (
+        ("q,{}\n", "prompt,reference\n") if extension == "csv" else ('{{"prompt": "q", "reference": {}}}\n', "")
+    )
+    (tmp_path / f"r.{extension}").write_text(first + "".join(map(form.format, written)))
+    assert repr(rows(path=str(tmp_path / f"r.{extension}"))["reference"][:]) == repr(values)
 
 
 def test_a_relative_path_is_looked_for_in_the_base_directory_and_then_here(
@@ -98,6 +115,7 @@ def test_a_reference_is_one_column_several_or_a_field(tmp_path: Path, reference:
     [
         ({"prompt": "qestion"}, "has no column 'qestion'. Did you mean question? There are: question, answer, info."),
         ({"prompt": "question", "reference": "answer.x"}, "'answer' has no 'x'"),
+        ({"prompt": "{question:.3}"}, "a column takes no format"),
     ],
 )
 def test_a_column_that_is_not_there_names_the_nearest(columns: Any, words: str) -> None:
@@ -129,8 +147,8 @@ VALUE = st.dictionaries(st.sampled_from(["names", "target", "tests"]), REFERENCE
 def test_verifiers_and_environments_get_exactly_the_values_of_their_row(values: list[tuple[Any, Any]]) -> None:
     made = [{"prompt": "q", "reference": reference, "board": board} for reference, board in values]
     data = generated(made, columns={"environment": ["board"]})
-    assert list(zip(data["reference"], data["board"], strict=True)) == values
-    assert [(row["reference"], row["board"]) for row in data] == values
+    assert repr(list(zip(data["reference"], data["board"], strict=True))) == repr(values)
+    assert repr([(row["reference"], row["board"]) for row in data]) == repr(values)
 
 
 def test_columns_of_an_environment_are_none_in_rows_of_sources_without_them_and_rewards_of_trls_get_all_others() -> (
@@ -164,7 +182,11 @@ def test_references_that_would_be_changed_are_refused(references: list[Any]) -> 
     [
         ({"path": "s.jsonl"}, "Did you mean r.jsonl?"),
         ({"path": "r.txt"}, "r.txt is not a file of a known kind (.parquet, .json, .jsonl, .csv)"),
-        ({"path": "broken.jsonl"}, "broken.jsonl cannot be loaded: "),
+        ({"path": "broken.jsonl"}, "broken.jsonl cannot be loaded: Expecting value: line 2"),
+        ({"path": "twice.jsonl"}, "twice.jsonl cannot be loaded: a key twice in"),
+        ({"path": "latin.jsonl"}, "latin.jsonl cannot be loaded: 'utf-8' codec"),
+        ({"path": "texts.json"}, "texts.json cannot be loaded: row 1 (counted from 0) is not columns by name"),
+        ({"path": "r.jsonl", "split": "test"}, "r.jsonl has no split 'test'"),
         ({"path": "hub/rows"}, "hub/rows is taken for a hub id. Write `split: train`"),
     ],
 )
@@ -172,6 +194,9 @@ def test_a_path_that_cannot_be_loaded_is_explained(tmp_path: Path, source: dict[
     write_jsonl(tmp_path / "r.jsonl")
     (tmp_path / "r.txt").write_text("x")
     (tmp_path / "broken.jsonl").write_text('{"a": 1}\n{"a": \n')
+    (tmp_path / "twice.jsonl").write_text('{"a": 1, "a": 2}\n')
+    (tmp_path / "latin.jsonl").write_bytes('{"a": "é"}'.encode("latin-1"))
+    (tmp_path / "texts.json").write_text('[{"a": 1}, "b"]')
     assert words in refusal(rows, base_dir=tmp_path, **source)
 
 

@@ -36,12 +36,14 @@ def prompts_of(table: Table, prompt: str, label: str) -> list[Any]:
     if "{" not in prompt:
         return column_of(table, prompt, label)
     try:
-        parts = [(text, name) for text, name, *_ in Formatter().parse(prompt)]
+        parts = [*Formatter().parse(prompt)]
+        if any(form or conversion for *_, form, conversion in parts):
+            raise ValueError("a column takes no format")
     except ValueError as error:
         raise Refusal(f"{label}: columns.prompt: {error}. A literal brace is written twice.") from None
-    columns = {name: column_of(table, name, label) for _, name in parts if name is not None}
+    columns = {name: column_of(table, name, label) for _, name, *_ in parts if name is not None}
     return [
-        "".join(text + ("" if name is None else _written(columns[name][row])) for text, name in parts)
+        "".join(text + ("" if name is None else _written(columns[name][row])) for text, name, *_ in parts)
         for row in range(len(next(iter(table.values()))))
     ]
 

@@ -12,11 +12,6 @@ _SHAREGPT = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", **{rol
 _KEY = re.compile(r"""['"](\w+)['"]\s*:""")
 TEMPLATE_MARKS = ("<|im_start|>", "<|start_header_id|>", "<|begin_of_text|>")
 """Texts of a rendered prompt."""
-_MARKED = (
-    "already carry a chat template. Write model.chat_template: raw to feed them unchanged, "
-    "or name a column of bare questions."
-)
-_SEVERAL = "hold several messages, and model.chat_template: raw feeds one text. Render them."
 
 
 def conversations(
@@ -44,10 +39,12 @@ def conversations(
             f"{', '.join(ROLES)}. Name its column, or a field of it ({column}.field), under `columns: {{prompt: …}}`."
         )
     if raw:
-        _refuse_rows([len(messages) > 1 for messages in made], where, _SEVERAL)
+        several = [len(messages) > 1 for messages in made]
+        _refuse_rows(several, where, "hold several messages, and raw feeds one text. Render them.")
         return [messages[0]["content"] for messages in made]
     marked = [any(mark in each["content"] for mark in TEMPLATE_MARKS for each in messages) for messages in made]
-    _refuse_rows(marked, where, _MARKED)
+    instead = "Write model.chat_template: raw to feed them unchanged, or name a column of bare questions."
+    _refuse_rows(marked, where, f"already carry a chat template. {instead}")
     if system_prompt is None:
         return made
     own = [messages[0]["role"] == "system" for messages in made]

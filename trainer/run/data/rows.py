@@ -101,10 +101,11 @@ def _unchanged(name: str, values: list[Any], label: str, *, exactly: bool) -> "D
         try:  # encoded here: of a text such as "36" the library would take the number that it spells
             encoded = [json.dumps(each) for each in values] if as_json else values
             dataset = Dataset.from_dict({name: encoded}, features=Features({name: Json()}) if as_json else None)
-            if not exactly or dataset[name][:] == values:
-                return dataset
+            found = dataset[name][:]
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             continue
+        if not exactly or (found == values and repr(found) == repr(values)):
+            return dataset
     raise Refusal(
         f"{label}: the column {name!r} mixes values that one dataset cannot hold unchanged, such as dates or "
         "infinities. Write them as text."

@@ -1,10 +1,12 @@
 """The tables that sources name: files, folders, hub ids, and generators."""
 
 import inspect
+import json
 import os
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from evenkeel.trainer.run.record.files import files_fault
 Generator = Callable[..., list[dict[str, Any]]]
 Table = Mapping[str, Sequence[Any]]
 
-_FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
+_FORMATS = (".parquet", ".json", ".jsonl", ".csv")
 
 _MOST_ROWS_NAMED = 10
 SECONDS_TO_ANSWER = 2.0
@@ -62,10 +64,15 @@ def _generated(source: Source, generators: Mapping[str, Generator]) -> Table:
     kind.check_returned(found, found.target, _is_rows, "def rows(*, …) -> list[dict[str, Any]]")
     options = kind.checked_options(found, inspect.signature(found.target).parameters.values(), found.target)
     try:
-        rows = found.target(**options)
-    except (TypeError, ValueError) as error:
-        raise Refusal(f"{label} refuses its options: {error}") from error
-    return {key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)}
+        return _columns(list(found.target(**options)))
+    except Exception as error:
+        raise Refusal(f"{label} raised {type(error).__name__}: {error}") from error
+
+
+def _columns(rows: Sequence[Any]) -> Table:
+    if others := [place for place, row in enumerate(rows) if not isinstance(row, Mapping)]:
+        raise ValueError(f"{rows_named(others)} is not columns by name: {rows[others[0]]!r:.80}")
+    return {name: [row.get(name) for row in rows] for name in dict.fromkeys(chain.from_iterable(rows))}
 
 
 def _is_rows(annotation: Any) -> bool:
@@ -74,38 +81,78 @@ def _is_rows(annotation: Any) -> bool:
 
 
 def _stored(source: Source, base_dir: Path) -> Table:
-    from datasets import Dataset, load_dataset, load_from_disk
+    from datasets import load_dataset, load_from_disk
     from datasets.exceptions import DatasetsError
 
     path = source.path or ""
     found = local_path(path, base_dir, Path())
+    file = found if found is not None and found.is_file() else None
     if found is None and _looks_local(path, base_dir):
         given = Path(path).expanduser()
         folders = dict.fromkeys((given.parent, (base_dir / given).parent))
-        names = [file.name for folder in folders if folder.is_dir() for file in folder.iterdir()]
+        names = [each.name for folder in folders if folder.is_dir() for each in folder.iterdir()]
         hint = suggest(given.name, names, "Check the path.")
         raise Refusal(f"there is no file or folder {path}, here or in {base_dir}. {hint}")
     if found is not None and (fault := files_fault(found)):
         raise Refusal(f"{fault}. Name a file with rows.")
+    if file is not None and file.suffix not in _FORMATS:
+        raise Refusal(f"{file} is not a file of a known kind ({', '.join(_FORMATS)}).")
+    if file is not None and source.split not in (None, "train"):
+        raise Refusal(f"{path} has no split {source.split!r}. Leave it out.")
+    if found is None and source.split is None:
+        raise Refusal(f"{path} is taken for a hub id. Write `split: train` or `split: test`.")
     try:
-        if found is not None and found.is_dir():
-            dataset = _split_of(load_from_disk(str(found)), source)
-        elif found is not None:
-            if found.suffix not in _FORMATS:
-                raise Refusal(f"{found} is not a file of a known kind ({', '.join(_FORMATS)}).")
-            split = source.split or "train"
-            dataset = load_dataset(_FORMATS[found.suffix], data_files=str(found), split=split)
-        elif source.split is None:
-            raise Refusal(f"{path} is taken for a hub id. Write `split: train` or `split: test`.")
-        else:
+        if found is None:
             use_offline_mode()
             dataset = load_dataset(path, source.config_name, split=source.split)
+        elif file is None:
+            dataset = _split_of(load_from_disk(str(found)), source)
+        elif file.suffix == ".parquet":
+            dataset = load_dataset("parquet", data_files=str(file), split="train")
+        elif file.suffix == ".csv":
+            return _csv_columns(file)
+        else:
+            return _columns(_json_rows(file.read_text("utf-8-sig")))
+    except Refusal:
+        raise
     except (DatasetsError, OSError, ValueError) as error:
-        if isinstance(error, Refusal):
-            raise
         raise Refusal(f"{path} cannot be loaded: {_reason(error)} Check its name, config_name and split.") from error
-    assert isinstance(dataset, Dataset)
     return {name: dataset[name] for name in dataset.column_names}
+
+
+def _json_rows(text: str) -> list[Any]:
+    """The rows of a JSON text: a list, or one on each line; columns of a row that is a list are numbered from 0.
+
+    The library would make dates and floats of some values.
+    """
+    try:
+        rows = json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError:
+        if text.lstrip().startswith("["):
+            raise
+        lines = ",\n".join(line for line in text.split("\n") if line.strip())
+        rows = json.loads(f"[{lines}]", object_pairs_hook=_once)
+    rows = rows if isinstance(rows, list) else [rows]
+    return [{str(place): each for place, each in enumerate(row)} if isinstance(row, list) else row for row in rows]
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError(f"a key twice in {pairs!r:.80}")
+    return found
+
+
+def _csv_columns(file: Path) -> Table:
+    """Numbers where pandas writes all of a column again as they are there; else texts, as of 007 and 1.50."""
+    import pandas
+
+    read = pandas.read_csv(file, na_filter=False)
+    columns = {}
+    for name, texts in pandas.read_csv(file, dtype=str, na_filter=False).items():
+        column = read[name]
+        is_same = column.dtype.kind in "biuf" and column.astype(str).equals(texts)
+        columns[str(name)] = column.tolist() if is_same else [text or None for text in texts]
+    return columns
 
 
 def _looks_local(path: str, base_dir: Path) -> bool:
