@@ -204,8 +204,12 @@ def environment_class(
         tools: name → function and its host.
     """
     found = inspect.getmembers(kind, inspect.isfunction)
-    methods = {each: _method(function) for each, function in found if each[0] != "_" and each not in CONTROL}
-    functions = {each: _method(function, is_own=False) for each, (function, _) in tools.items()}
+    methods = {
+        each: _method(each, function, has_self=not isinstance(inspect.getattr_static(kind, each), staticmethod))
+        for each, function in found
+        if each[0] != "_" and each not in CONTROL
+    }
+    functions = {each: _method(each, function, has_self=False) for each, (function, _) in tools.items()}
     settings: dict[str, Any] = {
         "_hosts": {OBJECT: host, **{name: own for name, (_, own) in tools.items()}},
         "_tools": frozenset({*methods, *functions}),
@@ -216,14 +220,14 @@ def environment_class(
     return type(kind.__name__, (RowEnvironment,), {**methods, **functions, **settings})
 
 
-def _method(function: Callable[..., Any], *, is_own: bool = True) -> Callable[..., Any]:
-    """A method that calls the user's method of the same name, or, without ``is_own``, a function.
+def _method(name: str, function: Callable[..., Any], *, has_self: bool) -> Callable[..., Any]:
+    """A method that calls the user's ``function``, by its ``name``; without ``has_self`` it is no method.
 
     It returns the answer as text. An exception is raised again as an `UnavailableError` or ``ValueError`` with the
     original name, for the policy to read.
     """
-    name, signature = function.__name__, inspect.signature(function)
-    if not is_own:
+    signature = inspect.signature(function)
+    if not has_self:
         itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         signature = signature.replace(parameters=[itself, *signature.parameters.values()])
 
@@ -241,7 +245,7 @@ def _method(function: Callable[..., Any], *, is_own: bool = True) -> Callable[..
                 raise type(kind, (base,), {})(text)
         return readable(str(answer["result"]))
 
-    method.__signature__ = signature  # type: ignore[attr-defined]
+    method.__name__, method.__signature__ = name, signature  # type: ignore[attr-defined]
     return method
 
 
@@ -252,18 +256,22 @@ def by_turn(environments: Sequence[RowEnvironment], completions: Sequence[Messag
     before the turn's first call, or at the end if the turn has no calls (the last message). A column exists if an
     environment of the batch has that method.
     """
-    columns: dict[str, list[Any]] = {"turn_rewards": [], "state_keys": []}
-    live = [environment for environment in environments if environment.failure is None]
-    at_end = dict(zip(live, asked(live, "state"), strict=True))
+    rows: list[list[list[Call]]] = []
     for environment, messages in zip(environments, completions, strict=True):
         left = list(environment.calls)
-        turns: list[list[Call]] = []
+        rows.append([])
         for message in messages:
             if message["role"] == "assistant":
                 names = [call["function"]["name"] for call in message.get("tool_calls") or () if "function" in call]
-                turns.append([left.pop(0) for name in names if left and left[0].name == name])
-        columns["turn_rewards"].append([sum(call.reward or 0.0 for call in turn) for turn in turns])
-        columns["state_keys"].append([turn[0].state if turn else at_end.get(environment) for turn in turns])
-    of_methods = {"turn_rewards": "turn_reward", "state_keys": "state"}
-    methods = frozenset[str]().union(*(environment._control for environment in environments))
-    return {column: values for column, values in columns.items() if of_methods[column] in methods}
+                rows[-1].append([left.pop(0) for name in names if left and left[0].name == name])
+    columns: dict[str, list[Any]] = {}
+    if any("turn_reward" in each._control for each in environments):
+        columns["turn_rewards"] = [[sum(call.reward or 0.0 for call in turn) for turn in turns] for turns in rows]
+    if any("state" in each._control for each in environments):
+        live = [each for each in environments if each.failure is None]
+        at_end = dict(zip(live, asked(live, "state"), strict=True))
+        columns["state_keys"] = [
+            [turn[0].state if turn else at_end.get(row) for turn in turns]
+            for row, turns in zip(environments, rows, strict=True)
+        ]
+    return columns

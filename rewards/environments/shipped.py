@@ -55,7 +55,7 @@ class PythonTool:
         return printed
 
 
-_SEEDED = """import contextlib, io, linecache, os, random, numpy
+_BEGIN = """import atexit, contextlib, linecache, os, random, sys, numpy
 names = {'__name__': '__main__'}
 class Random(random.Random):
     def seed(self, number=None, version=2):
@@ -66,14 +66,25 @@ def seed(number):
     random.seed(number)
     numpy.random.seed(number)
     os.urandom = random._urandom = random.Random(number).randbytes  # of secrets, uuid4 and numpy's default_rng
+def again(number, code):
+    leave, os._exit = os._exit, sys.exit
+    seed(number)
+    with contextlib.suppress(SystemExit):
+        exec(compile(code, '<earlier>', 'exec'), names)
+    atexit._run_exitfuncs()
+    os._exit = leave
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.__stdout__.flush()
+        os.ftruncate(1, 0)
+        os.lseek(1, 0, 0)
 """
 
 
 def _program(earlier: Sequence[tuple[int, str]], seed: int, code: str) -> str:
-    again = "seed({}); exec(compile({!r}, '<earlier>', 'exec'), names)"
-    lines = [f"with contextlib.redirect_stdout(io.StringIO()): {again.format(*each)}" for each in earlier]
+    lines = [f"again({number}, {program!r})" for number, program in earlier]
     shown = f"linecache.cache['<program>'] = (0, None, {code!r}.splitlines(True), '<program>')"
-    return "\n".join([_SEEDED, *lines, shown, f"seed({seed}); exec(compile({code!r}, '<program>', 'exec'), names)"])
+    return "\n".join([_BEGIN, *lines, shown, f"seed({seed}); exec(compile({code!r}, '<program>', 'exec'), names)"])
 
 
 def _within(reference: Any, option: str, largest: int) -> int:
@@ -139,6 +150,8 @@ class KeyDoor:
     def reset(self, *, reference: Any, **_: Any) -> None:
         """Start at the row's place."""
         self._place = _within(reference, "length", self._length)
+        if (least := self._place + self._length) > self._most:
+            raise ValueError(f"the door takes {least} moves, and moves = {self._most}.")
         self._has_key, self._is_open, self._moves = False, False, 0
 
     def move(self, action: str) -> str:
@@ -194,7 +207,10 @@ def calculator(expression: str) -> str:
     Returns:
         The value.
     """
-    value = _value(ast.parse(expression.strip(), mode="eval").body)
+    try:
+        value = _value(ast.parse(expression.strip(), mode="eval").body)
+    except MemoryError:  # of CPython's parser
+        raise ValueError("It is nested too deeply.") from None
     return str(int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value)
 
 

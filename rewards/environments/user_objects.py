@@ -2,13 +2,13 @@
 
 import asyncio
 import inspect
+import math
 import random
 import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.error import HTTPError
@@ -26,6 +26,9 @@ CALLS_AT_ONCE = 16
 """Threads of the process, each for a call of another row."""
 SECONDS_TO_ANSWER = 5.0
 """Seconds after the time limit of its calls at which a process is killed: a call then holds the interpreter."""
+
+MOST_CHARACTERS = 1 << 20
+"""Of an answer: no completion holds more, and as JSON it is shorter than the longest message of a process."""
 
 Asked = tuple[int, str, Mapping[str, Any]]
 """The number of a row, a method and its arguments."""
@@ -47,7 +50,7 @@ class Host:
         time_limit_s: per call. Without a process there is no limit, and calls are made one after another.
     """
 
-    def __init__(self, part: "Objects | Function", time_limit_s: float) -> None:
+    def __init__(self, part: "Objects", time_limit_s: float) -> None:
         self._part = UserPart(partial(_answers, part))
         self._time_limit_s = time_limit_s
 
@@ -105,27 +108,24 @@ class Objects:
         self._objects.pop(row, None)
 
 
-@dataclass
-class Function:
-    """A tool that is a function, the same for all rows."""
-
-    function: Callable[..., Any]
+class Function(Objects):
+    """A tool that is a function, the same for all rows, which have no objects."""
 
     def call(self, row: int, method: str, arguments: Mapping[str, Any]) -> str:
         """Its result as text."""
-        return _text(_returned(lambda: self.function(**arguments)))
-
-    def forget(self, row: int) -> None:
-        """Do nothing: a function has no object."""
+        return _text(_returned(lambda: self._make(**arguments)))
 
 
 def _returned(call: Callable[[], Any]) -> Any:
     """The result of a user's code; a coroutine is run, and ``sys.exit`` becomes an error of the call."""
     try:
         result = call()
-        return asyncio.run(result) if inspect.iscoroutine(result) else result
-    except (SystemExit, KeyboardInterrupt) as error:
-        raise RuntimeError(f"it raised {type(error).__name__}: {error}") from error
+        if not inspect.iscoroutine(result):
+            return result
+        with ThreadPoolExecutor(1) as thread:  # a notebook runs a loop in its own
+            return thread.submit(asyncio.run, result).result()
+    except SystemExit as error:
+        raise RuntimeError(f"it raised SystemExit: {error}") from error
 
 
 def _text(answer: Any) -> str:
@@ -140,16 +140,22 @@ def _observation(answer: Any) -> str | None:
     return answer
 
 
+def _finite(reward: Any) -> float:
+    if not math.isfinite(number := float(reward)):
+        raise ValueError(f"it returned {reward!r:.80}. Return a number.")
+    return number
+
+
 _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "reset": _observation,
     "state": str,
-    "turn_reward": float,
-    "get_reward": lambda reward: None if reward is None else float(reward),
+    "turn_reward": _finite,
+    "get_reward": lambda reward: None if reward is None else _finite(reward),
 }
 """Method that the policy may not call → conversion of its result."""
 
 
-def _answers(part: Objects | Function, item: tuple[Any, float | None]) -> Iterator[tuple[int, Answer]]:
+def _answers(part: Objects, item: tuple[Any, float | None]) -> Iterator[tuple[int, Answer]]:
     """In the process: (number of the call, its answer), each as soon as it is known."""
     calls, limit = item
     if limit is None:
@@ -161,7 +167,7 @@ def _answers(part: Objects | Function, item: tuple[Any, float | None]) -> Iterat
             yield numbers[answered], answered.result()
 
 
-def _within(limit: float, part: Objects | Function, call: Asked, seed: int | None) -> Answer:
+def _within(limit: float, part: Objects, call: Asked, seed: int | None) -> Answer:
     """The answer to a call; one that takes too long is abandoned with its object: threads cannot be killed."""
     answers: list[Answer] = []
     thread = threading.Thread(target=lambda: answers.append(_answer(part, call, seed)), daemon=True)
@@ -173,16 +179,19 @@ def _within(limit: float, part: Objects | Function, call: Asked, seed: int | Non
     return {"failed": _too_late(limit)}
 
 
-def _answer(part: Objects | Function, call: Asked, seed: int | None) -> Answer:
+def _answer(part: Objects, call: Asked, seed: int | None) -> Answer:
     try:
         if seed is not None:
             random.seed(seed)
             if "numpy" in sys.modules:
                 sys.modules["numpy"].random.seed(seed)
-        return {"result": part.call(*call)}
+        result = part.call(*call)
+        if isinstance(result, str) and len(result) > MOST_CHARACTERS:
+            raise ValueError(f"an answer of {len(result):,} characters, above {MOST_CHARACTERS:,}")
+        return {"result": result}
     except Exception as error:  # noqa: BLE001 — read by the policy
         name = type(error).__name__
-        return {"failed" if is_failure(error) else "refused": [name, str(error) or name]}
+        return {"failed" if is_failure(error) else "refused": [name, str(error)[:MOST_CHARACTERS] or name]}
 
 
 def _too_late(time_limit_s: float) -> list[str]:

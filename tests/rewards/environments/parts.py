@@ -53,12 +53,6 @@ class Diary:
         await asyncio.sleep(seconds)
         return "waited"
 
-    def hang(self) -> str:
-        """Hang."""
-        RELEASE.wait(30)
-        self.written.append("too late")
-        return "never read"
-
     def lose(self) -> str:
         """Lose the connection."""
         raise ConnectionResetError("the server has gone")
@@ -127,6 +121,17 @@ class Parts(Silent):
             answer: What.
         """
         return answer
+
+    @staticmethod
+    def twice(text: str) -> str:
+        """Say it twice.
+
+        Args:
+            text: What.
+        """
+        return 2 * text
+
+    again = say
 
 
 def never_called():

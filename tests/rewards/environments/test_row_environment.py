@@ -1,5 +1,6 @@
 """No call of an environment holds a run, nor ends it; what failed costs its row; what happened is known by turns."""
 
+import asyncio
 import contextlib
 import inspect
 import json
@@ -52,12 +53,17 @@ def diary(request: pytest.FixtureRequest) -> RowEnvironment:
 
 def test_tools_are_the_public_methods_with_the_users_signatures(diary: Any):
     public = {name for name, _ in inspect.getmembers(type(diary), inspect.isfunction) if not name.startswith("_")}
-    assert public == {"hang", "leave", "lose", "reset", "wait", "write"}
+    assert public == {"leave", "lose", "reset", "wait", "write"}
     assert has_reward(type(diary))
     assert str(inspect.signature(diary.write)) == "(text: str) -> str"
     assert diary.write("a") == "1 lines"
     assert diary.write(text="b") == "2 lines"
     assert diary.wait(0.001) == "waited"
+
+    async def notebook() -> Any:
+        return diary.wait(0.001)
+
+    assert asyncio.run(notebook()) == "waited"
 
 
 def test_what_a_tool_refuses_is_raised_for_the_policy_to_read(diary: Any):
@@ -136,6 +142,10 @@ def test_a_policy_reads_text_alone():
     made: Any = build_environment(f"{PARTS}:Parts")()
     made.reset()
     assert [made.say(answer) for answer in (["a", 1], [], 3, None)] == ["['a', 1]", "[]", "3", "None"]
+    with pytest.raises(ValueError, match="1,048,577 characters"):
+        made.say("x" * 1_048_577)
+    assert (str(inspect.signature(made.twice)), made.twice("a")) == ("(text: str) -> str", "aa")
+    assert (made.again.__name__, made.again("a")) == ("again", "a")
     assert made.failure is None
     with pytest.raises(UnavailableError, match="parts of a chat"):
         made.say([{"type": "image", "image": "a.png"}])
@@ -159,16 +169,24 @@ def test_calls_are_counted_to_the_turns_that_made_them(diary: Any):
     assert by_turn([build_environment(f"{PARTS}:Silent")()], [[turn()]]) == {}
 
 
-@pytest.mark.parametrize("method", ["state", "turn_reward"])
-def test_a_state_or_a_reward_of_a_turn_that_cannot_be_had_fails_its_row_alone(method: str):
-    def fails(self: Any) -> None:
-        raise KeyError("nowhere")
+def fails(self: Any) -> None:
+    raise KeyError("nowhere")
 
-    made: Any = build_environment(type("Broken", (parts.Diary,), {method: fails}))()
+
+@pytest.mark.parametrize(
+    ("method", "call", "said"),
+    [
+        ("state", fails, "KeyError: 'nowhere'"),
+        ("turn_reward", fails, "KeyError: 'nowhere'"),
+        ("turn_reward", lambda self: float("nan"), "ValueError: it returned nan. Return a number."),
+    ],
+)
+def test_a_state_or_a_reward_of_a_turn_that_cannot_be_had_fails_its_row_alone(method: str, call: Any, said: str):
+    made: Any = build_environment(type("Broken", (parts.Diary,), {method: call}))()
     made.reset()
     with contextlib.suppress(UnavailableError):
         made.write("a")
-    assert made.failure == f"{method} failed: KeyError: 'nowhere'"
+    assert made.failure == f"{method} failed: {said}"
     with pytest.raises(UnavailableError):
         made.write("b")
     assert by_turn([made], [[{"role": "assistant", "content": "no call"}]])["turn_rewards"] == [[0]]
@@ -217,6 +235,16 @@ def test_a_tool_runs_in_a_process_of_its_own():
     assert made.failure == "shout failed: ConnectionResetError: the server has gone"
 
 
+def test_ctrl_c_is_the_trainers_also_in_a_tool():
+    def interrupted(self: Any) -> None:
+        raise KeyboardInterrupt
+
+    made: Any = build_environment(type("Local", (parts.Silent,), {"wait": interrupted}))()
+    made.reset()
+    with pytest.raises(KeyboardInterrupt):
+        made.wait()
+
+
 def made(name: str = "Counting", **options: Any) -> Any:
     environment = build_environment({"name": f"{PARTS}:{name}", **options})()
     environment.reset()
@@ -261,14 +289,8 @@ def test_an_object_is_reset_for_its_next_row_and_draws_from_the_stream_of_the_ru
 NOWHERE = "http://127.0.0.1:9"
 
 
-class ClosedError(Exception):
-    """As `websockets.exceptions.ConnectionClosed`, which need not be installed."""
-
-    __module__, __qualname__ = "websockets.exceptions", "ConnectionClosed"
-
-
 def closed() -> None:
-    raise type("ConnectionClosedError", (ClosedError,), {})("no close frame received or sent")
+    raise type("ConnectionClosedError", (Exception,), {})("as websockets raises it")
 
 
 def status() -> None:

@@ -30,13 +30,24 @@ def test_bisection_always_finds_the_number(largest: int):
 @pytest.mark.parametrize("start", [1, 2, 3, 4])
 def test_the_key_and_then_the_door(start: int):
     best = ["left"] * (start - 1) + ["take"] + ["right"] * 3 + ["open"]
-    for moves, reward in ((len(best), 1.0), (len(best) - 1, 0.0)):
-        game = KeyDoor(length=4, moves=moves)
+    for actions, reward in ((best, 1.0), (["open", *best], 0.0)):
+        game = KeyDoor(length=4, moves=len(best))
         game.reset(reference=start)
         assert game.state() == f"place {start} of 4, without the key"
-        answers = [game.move(action) for action in best]
+        answers = [game.move(action) for action in actions]
         assert game.get_reward() == reward
         assert answers[-1] == ("the door is open" if reward else "no moves left")
+    with pytest.raises(ValueError, match=f"takes {len(best)} moves, and moves = {len(best) - 1}"):
+        KeyDoor(length=4, moves=len(best) - 1).reset(reference=start)
+
+
+ENDINGS = [
+    "sys.exit()",
+    "os._exit(0)",
+    "sys.stdout.buffer.write(b'a')",
+    "os.write(1, b'a')",
+    "atexit.register(print, 1)",
+]
 
 
 def test_python_keeps_names_between_calls_and_forgets_them_at_a_reset():
@@ -48,6 +59,10 @@ def test_python_keeps_names_between_calls_and_forgets_them_at_a_reset():
     assert "NameError" in tool.python("y"), "a program that failed is not run again"
     tool.reset()
     assert "NameError" in tool.python("x")
+    for last in ENDINGS:
+        tool.reset()
+        tool.python(f"import atexit, os, sys\ny, out = 4, sys.stdout\n{last}")
+        assert tool.python("print(y, file=out)") == tool.python("print(y)") == "4\n", last
 
 
 DRAWN = """import random, secrets, uuid
@@ -117,7 +132,8 @@ def test_the_calculator_is_pythons_arithmetic(expression: str):
 
 
 @pytest.mark.parametrize(
-    "expression", ["__import__('os')", "x", "[1]", "True", "9 ** 9 ** 9", "2 ** 100_000", "1 if 2 else 3", ""]
+    "expression",
+    ["__import__('os')", "x", "[1]", "True", "9 ** 9 ** 9", "2 ** 100_000", "1 if 2 else 3", "", "-" * 9000 + "1"],
 )
 def test_the_calculator_computes_nothing_else(expression: str):
     with pytest.raises((ValueError, SyntaxError)):
