@@ -5,19 +5,19 @@ those of the function of `evenkeel.rewards.generators` that is called.
 """
 
 import random
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
 from evenkeel.rewards.generators.arithmetic import generate_arithmetic
 from evenkeel.rewards.generators.countdown import Style as CountdownStyle
 from evenkeel.rewards.generators.countdown import generate_countdown
-from evenkeel.rewards.generators.knights_knaves.generator import generate_split
+from evenkeel.rewards.generators.knights_knaves.generator import generate_puzzles
 from evenkeel.rewards.generators.small_programs import generate_programs
 from evenkeel.rewards.verifiers.knights_knaves.language import NAMES
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import Style
 
+Item = TypeVar("Item")
 SplitName = Literal["train", "test"]
 Rows = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
@@ -38,16 +38,19 @@ def knights_knaves(
     namings: Count = 1,
 ) -> list[dict[str, Any]]:
     """Knights-and-knaves puzzles, ``train`` and ``test`` for each number of people, disjoint up to renaming."""
-    pool: Sequence[str] = NAMES if names is None else names
-    split = generate_split(num_people, train, test, seed=seed, names=pool, style=style, namings=namings)
-    return [
-        {
-            "prompt": puzzle.quiz,
-            "reference": {"names": list(puzzle.names), "statements": str(puzzle.statements)},
-            "num_people": len(puzzle.names),
-        }
-        for puzzle in getattr(split, part)
-    ]
+    numbers = [num_people] if isinstance(num_people, int) else num_people
+    if len({*numbers}) < len(numbers):
+        raise ValueError(f"num_people = {numbers} names a number twice. Write it once.")
+    if test % namings:
+        raise ValueError(f"test = {test} is not a multiple of namings = {namings}: a puzzle would be in both sets.")
+    rows = []
+    pool = NAMES if names is None else names
+    for number in numbers:
+        puzzles = generate_puzzles(number, train + test, seed=seed, names=pool, style=style, namings=namings)
+        for puzzle in _of_part(puzzles, part, test):
+            reference = {"names": list(puzzle.names), "statements": str(puzzle.statements)}
+            rows.append({"prompt": puzzle.quiz, "reference": reference, "num_people": number})
+    return rows
 
 
 def countdown(
@@ -142,10 +145,13 @@ def _rounds(part: SplitName, train: Rows, test: Rows, seed: int, ask: str, large
         }
         for number, reference in enumerate(references)
     ]
-    return rows[:test] if part == "test" else rows[test:]
+    return _of_part(rows, part, test)
 
 
-def _rows(problems: Sequence[Any], part: SplitName, test: Rows) -> list[dict[str, Any]]:
-    """The rows of ``part``: the first ``test`` problems, or the others."""
-    chosen = problems[:test] if part == "test" else problems[test:]
-    return [{"prompt": problem.question, "reference": problem.reference} for problem in chosen]
+def _rows(problems: list[Any], part: SplitName, test: Rows) -> list[dict[str, Any]]:
+    return [{"prompt": each.question, "reference": each.reference} for each in _of_part(problems, part, test)]
+
+
+def _of_part(items: list[Item], part: SplitName, test: Rows) -> list[Item]:
+    """Of the first ``test`` items, or of the others."""
+    return items[:test] if part == "test" else items[test:]

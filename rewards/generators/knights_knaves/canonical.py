@@ -4,6 +4,7 @@ A test puzzle that is a training puzzle with other names measures memory, not re
 two equal, so that a set can be kept without duplicates and a split without leaks.
 """
 
+import itertools
 from collections.abc import Sequence
 
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import COMMUTATIVE, LEAVES, Statement, people_in
@@ -14,43 +15,21 @@ def canonical_statements(statements: Sequence[Statement]) -> tuple[Statement, ..
 
     Claims that mean the same in different words ("is a knave", "is not a knight") stay different.
 
-    The people are colored by how they occur, and the colors refined until nothing changes; ties are broken by trying
-    each person of a color first and keeping the smallest result (individualize and refine, McKay 1981). Of people whose
-    exchange changes nothing only one is tried, so the cost stays small.
+    The people are colored by how they occur. Of all orders in which the colors ascend the smallest result is taken;
+    few people share a color.
     """
-    statements = tuple(_renumbered(statement, range(len(statements))) for statement in statements)
-    return min(_leaves(statements, _refined(statements, [0] * len(statements))))
+    people = range(len(statements))
+    statements = tuple(_renumbered(statement, people) for statement in statements)
+    colors = _refined(statements)
+    alike = [[person for person in people if colors[person] == color] for color in sorted({*colors})]
+    orders = itertools.product(*map(itertools.permutations, alike))
+    return min(_in_order(statements, [*itertools.chain(*parts)]) for parts in orders)
 
 
-def _leaves(statements: tuple[Statement, ...], colors: list[int]) -> list[tuple[Statement, ...]]:
-    shared = [color for color in colors if colors.count(color) > 1]
-    if not shared:
-        return [_in_order(statements, colors)]
-    tied = [person for person, color in enumerate(colors) if color == min(shared)]
-    found = []
-    tried: list[int] = []
-    for person in tied:
-        if any(_exchanged(statements, person, other) == statements for other in tried):
-            continue
-        tried.append(person)
-        singled_out = [2 * color + 1 for color in colors]
-        singled_out[person] -= 1
-        found += _leaves(statements, _refined(statements, singled_out))
-    return found
-
-
-def _in_order(statements: tuple[Statement, ...], position: Sequence[int]) -> tuple[Statement, ...]:
-    """The statements when person p is listed at place ``position[p]``."""
-    placed: list[Statement] = [()] * len(statements)
-    for person, statement in enumerate(statements):
-        placed[position[person]] = _renumbered(statement, position)
-    return tuple(placed)
-
-
-def _exchanged(statements: tuple[Statement, ...], one: int, other: int) -> tuple[Statement, ...]:
-    position = list(range(len(statements)))
-    position[one], position[other] = other, one
-    return _in_order(statements, position)
+def _in_order(statements: tuple[Statement, ...], order: Sequence[int]) -> tuple[Statement, ...]:
+    """The statements when the people are listed in ``order``."""
+    position = [order.index(person) for person in range(len(order))]
+    return tuple(_renumbered(statements[person], position) for person in order)
 
 
 def _renumbered(statement: Statement, number: Sequence[int]) -> Statement:
@@ -60,9 +39,9 @@ def _renumbered(statement: Statement, number: Sequence[int]) -> Statement:
     return (statement[0], *(sorted(arguments) if statement[0] in COMMUTATIVE else arguments))
 
 
-def _refined(statements: tuple[Statement, ...], colors: list[int]) -> list[int]:
+def _refined(statements: tuple[Statement, ...]) -> list[int]:
     """Colors split until people of one color look alike: in their own claim and in the claims about them."""
-    people = range(len(statements))
+    people, colors = range(len(statements)), [0] * len(statements)
     mentions = [[speaker for speaker in people if person in people_in(statements[speaker])] for person in people]
     while True:
         looks = [

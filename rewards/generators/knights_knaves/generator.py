@@ -8,7 +8,6 @@ Unlike the published sets, no claim is always true or always false ("A is a knig
 import math
 import random
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
 
 from evenkeel.rewards.generators.distinct import distinct
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
@@ -17,13 +16,6 @@ from evenkeel.rewards.verifiers.knights_knaves.puzzle import LEAVES, Puzzle, Sta
 
 MOST_JOINED = 2
 """Claims that one *and* or *or* joins, as in the published sets; each of them is a role."""
-
-
-class Split(NamedTuple):
-    """Two sets of puzzles that share no canonical statements."""
-
-    train: list[Puzzle]
-    test: list[Puzzle]
 
 
 def generate_puzzles(
@@ -49,6 +41,8 @@ def generate_puzzles(
     Raises:
         ValueError: an argument out of its range, or fewer puzzles exist than were asked for.
     """
+    if len({*names}) < len(names):
+        raise ValueError(f"names = {[*names]} holds a name twice")
     if not 1 <= namings <= (most := math.perm(len(names), num_people)):
         raise ValueError(f"namings = {namings}: write 1 to {most}")
     rng = random.Random(f"knights and knaves, {num_people} people, seed {seed}")
@@ -72,27 +66,6 @@ def generate_puzzles(
         what = f"only {len(puzzles)} of {count} puzzles of {num_people} people were found."
         raise ValueError(f"{what} Ask for fewer, or raise namings.") from None
     return puzzles[:count]
-
-
-def generate_split(
-    num_people: int | Sequence[int], train: int, test: int, *, namings: int = 1, **options: Any
-) -> Split:
-    """``train`` and ``test`` puzzles *for each number of people*, in the order given, disjoint up to renaming.
-
-    The test puzzles are drawn first, so a larger ``train`` keeps the test set as it was. Options and errors are those
-    of :func:`generate_puzzles`.
-    """
-    numbers = [num_people] if isinstance(num_people, int) else list(num_people)
-    if len(set(numbers)) < len(numbers):
-        raise ValueError(f"num_people = {numbers} names a number twice. Write it once.")
-    if test % namings:
-        raise ValueError(f"test = {test} is not a multiple of namings = {namings}: a puzzle would be in both sets.")
-    split = Split([], [])
-    for number in numbers:
-        puzzles = generate_puzzles(number, train + test, namings=namings, **options)
-        split.test.extend(puzzles[:test])
-        split.train.extend(puzzles[test:])
-    return split
 
 
 def _random_statement(rng: random.Random, num_people: int) -> Statement:

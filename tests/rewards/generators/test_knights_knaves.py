@@ -1,13 +1,16 @@
 """Generated puzzles: one solution, no duplicates, train and test apart, and a text that says what is meant."""
 
+import ast
 import itertools
 import re
 from collections import Counter
+from typing import Any, Literal
 
 import pytest
 
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
-from evenkeel.rewards.generators.knights_knaves.generator import generate_puzzles, generate_split
+from evenkeel.rewards.generators.knights_knaves.generator import generate_puzzles
+from evenkeel.rewards.generators.rows import knights_knaves
 from tests.rewards.verifiers.test_knights_knaves_puzzle import brute_force
 
 
@@ -21,22 +24,33 @@ def test_each_puzzle_has_its_one_solution_and_occurs_once(num_people):
     assert len({canonical_statements(puzzle.statements) for puzzle in puzzles}) == 40
 
 
+PARTS: tuple[Literal["train", "test"], ...] = ("train", "test")
+NAMES = ["Ava", "Ben", "Cleo"]
+
+
+def parts(num_people: Any, **options: Any) -> list[Counter[Any]]:
+    """How often each puzzle, whatever its names and order, is in the rows to train on and in the others."""
+    made = [knights_knaves(part=part, num_people=num_people, seed=1, names=NAMES, **options) for part in PARTS]
+    return [
+        Counter(canonical_statements(ast.literal_eval(row["reference"]["statements"])) for row in rows) for rows in made
+    ]
+
+
 def test_train_and_test_share_no_puzzle_under_other_names():
-    split = generate_split([2, 3], 120, 40, seed=1, names=("Ava", "Ben", "Cleo"), style="compact")
-    train, test = ({canonical_statements(puzzle.statements) for puzzle in puzzles} for puzzles in split)
-    assert (len(split.train), len(split.test)) == (240, 80)
+    train, test = parts([2, 3], train=120, test=40, style="compact")
     assert (len(train), len(test)) == (240, 80)
-    assert not train & test
+    assert {*train.values(), *test.values()} == {1}
+    assert not train.keys() & test.keys()
 
 
 def test_namings_give_every_puzzle_to_so_many_inhabitants_on_one_side_only():
-    split = generate_split(2, 40, 20, seed=1, names=("Ava", "Ben", "Cleo"), namings=4)
-    train, test = (Counter(canonical_statements(puzzle.statements) for puzzle in puzzles) for puzzles in split)
+    train, test = parts(2, train=40, test=20, namings=4)
     assert set(train.values()) == set(test.values()) == {4}
     assert not train.keys() & test.keys()
-    assert len({(puzzle.names, puzzle.statements) for puzzles in split for puzzle in puzzles}) == 60
+    puzzles = generate_puzzles(2, 60, seed=1, names=NAMES, namings=4)
+    assert len({(puzzle.names, puzzle.statements) for puzzle in puzzles}) == 60
     with pytest.raises(ValueError, match="test = 18 is not a multiple"):
-        generate_split(2, 40, 18, seed=1, namings=4)
+        parts(2, train=40, test=18, namings=4)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +58,7 @@ def test_namings_give_every_puzzle_to_so_many_inhabitants_on_one_side_only():
     [
         ({"names": ("Ava", "Ben", "Cleo"), "namings": 7}, "namings = 7: write 1 to 6"),
         ({"names": ("Ava", "Ben")}, "namings = 1"),
+        ({"names": ("Ava", "Ava", "Ben", "Cleo")}, "holds a name twice"),
         ({"num_people": 2, "count": 5005, "namings": 10}, r"only \d+0 of 5005 puzzles of 2 people"),
     ],
 )
