@@ -2,15 +2,15 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, TypeVar
+
+from evenkeel.errors import Refusal
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class Traits:
-    """Declarations of a verifier, as a decorator of its function or class.
+def traits(*, timeout_s: float = 60.0, reads_reference: bool = True) -> Callable[[Declared], Declared]:
+    """Declare what a verifier is, above its function or class.
 
     ::
 
@@ -19,29 +19,24 @@ class Traits:
 
     The limit holds if the verifier has a process of its own (`evenkeel.rewards.user_verifiers.UserVerifier`).
 
-    Attributes:
+    Args:
         timeout_s: wall time for one batch; rows that have no verdict by then are unscored.
         reads_reference: false for a verifier of the form alone, which may pay any text.
     """
 
-    _: KW_ONLY
-    timeout_s: float = 60.0
-    reads_reference: bool = True
-
-    def __call__(self, verifier: Declared) -> Declared:
-        for name, value in vars(self).items():
-            setattr(verifier, name, value)
+    def declared(verifier: Any) -> Any:
+        verifier.timeout_s, verifier.reads_reference = timeout_s, reads_reference
         return verifier
 
+    return declared
 
-traits = Traits
 
-
-def traits_of(verifier: Any) -> Traits:
-    """The traits of a verifier, or of the function that it wraps."""
-    part = written(verifier)
-    names = [each.name for each in fields(Traits)]
-    return Traits(**{name: getattr(part, name) for name in names if hasattr(part, name)})
+def timeout_of(verifier: Any) -> float:
+    """The time limit that a verifier, or the function that it wraps, declares; a `Refusal` if it is no number."""
+    seconds = getattr(written(verifier), "timeout_s", 60.0)
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        raise Refusal(f"timeout_s = {seconds!r} of {name_of(verifier)} is no time.")
+    return seconds
 
 
 def name_of(verifier: Any) -> str:

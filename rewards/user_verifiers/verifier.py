@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from evenkeel.rewards.isolation.workers.user_part import UserPart
-from evenkeel.rewards.user_verifiers.traits import Traits, name_of, traits_of
+from evenkeel.rewards.user_verifiers.traits import name_of, timeout_of, written
 from evenkeel.rewards.user_verifiers.trl_function import TRLFunction
 from evenkeel.rewards.verifier import FAILED, TokenVerifier, Verdict, Verifier, WrappingVerifier, as_verdict
 
@@ -51,11 +51,6 @@ class UserVerifier(WrappingVerifier):
     verifier: Verifier
 
     @property
-    def traits(self) -> Traits:
-        """The user's declarations."""
-        return traits_of(self.verifier)
-
-    @property
     def full_score(self) -> float:  # type: ignore[override]
         """The inner verifier's."""
         return self.verifier.full_score
@@ -63,7 +58,7 @@ class UserVerifier(WrappingVerifier):
     @property
     def reads_reference(self) -> bool:  # type: ignore[override]
         """The inner verifier's, unless its function declares false."""
-        return self.verifier.reads_reference and self.traits.reads_reference
+        return self.verifier.reads_reference and getattr(written(self.verifier), "reads_reference", True)
 
     @cached_property
     def _part(self) -> UserPart:
@@ -86,7 +81,7 @@ class UserVerifier(WrappingVerifier):
             columns.append(token_ids or [None] * len(completions))
         rows: list[Row] = list(zip(*columns, strict=True))
         found: list[Verdict] = []
-        left, ends = self.traits.timeout_s, 0
+        left, ends = (limit := timeout_of(self.verifier)), 0
 
         def on_part(part: Any) -> None:
             found.append(as_verdict(Verdict(**part)))
@@ -101,12 +96,14 @@ class UserVerifier(WrappingVerifier):
                 leave(Verdict(None, None, f"{FAILED}: {error}"))
                 break
             left -= result.seconds
-            if len(found) < len(rows) and (result.status == "wall_limit" or left <= 0):
+            if len(found) >= len(rows):
+                break
+            if result.status == "wall_limit" or left <= 0:
                 completion, reference, *_ = rows[len(found)]
-                why = f"no verdict within timeout_s = {self.traits.timeout_s:g} of its batch"
+                why = f"no verdict within timeout_s = {limit:g} of its batch"
                 found.append(TimedOut(None, None, f"{why}: {completion!r:.200}, reference {reference!r:.200}", True))
                 leave(TimedOut(None, None, why, killed=True))
-            elif result.killed and len(found) < len(rows):
+            elif result.killed:
                 ends += 1
                 why = f"{FAILED}: its process ended {result.detail}"
                 found.append(Verdict(None, None, why, killed=True))

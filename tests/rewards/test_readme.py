@@ -10,6 +10,7 @@ from evenkeel.rewards import RewardFunction, build_verifier
 from evenkeel.rewards.parts import VERIFIERS
 from evenkeel.rewards.references import check_rewards
 from evenkeel.rewards.user_verifiers import UserVerifier, bounded
+from evenkeel.rewards.user_verifiers.traits import timeout_of
 from tests.paths import ROOT
 
 README = (ROOT / "rewards" / "README.md").read_text()
@@ -24,7 +25,7 @@ def test_the_example_is_taken_and_judges_in_its_process(tmp_path: Path, monkeypa
     verifier = build_verifier("my_parts:ends_with_reference")
     own = bounded(verifier)
     assert isinstance(own, UserVerifier)
-    assert own.traits.timeout_s == 10
+    assert timeout_of(verifier) == 10
     assert check_rewards({"mine": verifier}, {"mine": None}, ["7", "8"], None, "data.train") == [0, 1]
     rows = {"prompts": [""] * 3, "completions": ["it is 7", "it is 8", "it is 7"], "reference": ["7", "7", 7]}
     assert RewardFunction(verifier, "mine")(**rows) == [1.0, 0.0, None]

@@ -59,10 +59,6 @@ class ZygoteProcess:
     process: subprocess.Popen[bytes]
     control: socket.socket
 
-    def request(self, limits: str, descriptors: list[int]) -> None:
-        """Request a run. Raises ``OSError`` if the zygote is dead."""
-        socket.send_fds(self.control, [limits.encode()], descriptors)
-
     def close(self) -> None:
         """End it and, with it, every program it runs."""
         self.control.close()
@@ -147,7 +143,7 @@ class ProgramProcess:
         descriptors = [file.fileno() for file in (*lent[:2], self._stdout, self._stderr, *lent[2:])]
         # A zygote that is gone shows as a status that never comes.
         with contextlib.suppress(OSError):
-            zygote.request(json.dumps(asdict(limits)), descriptors)
+            socket.send_fds(zygote.control, [json.dumps(asdict(limits)).encode()], descriptors)
         _closed(lent)
 
     def result(self) -> Run | None:
@@ -177,14 +173,15 @@ class ProgramProcess:
     def _run(self, message: dict[str, Any], *, ready: bool) -> Run:
         if not ready and message.get("killed") != "starved":
             return Run("failed_to_start", problem=str(message.get("failed", "it ended before it was confined")))
-        stdout, stderr = (_content(file, self.limits.output_bytes) for file in (self._stdout, self._stderr))
+        most = self.limits.output_bytes
+        stdout, stderr = (os.pread(file.fileno(), most, 0) for file in (self._stdout, self._stderr))
         exit_code = os.waitstatus_to_exitcode(message["wait_status"])
         return Run(
             status=self._ending(message, exit_code),
             exit_code=exit_code if exit_code >= 0 else None,
             stdout=stdout,
             stderr=stderr,
-            truncated=max(len(stdout), len(stderr)) >= self.limits.output_bytes,
+            truncated=max(len(stdout), len(stderr)) >= most,
             seconds=message["seconds"],
             cpu_seconds=message["cpu_seconds"],
             waited_seconds=message["waited_seconds"],
@@ -275,8 +272,3 @@ def _memory_file(content: bytes = b"") -> BinaryIO:
     file.write(content)
     file.seek(0)
     return file
-
-
-def _content(file: BinaryIO, most: int) -> bytes:
-    file.seek(0)
-    return file.read(most)

@@ -66,8 +66,7 @@ class WorkerPool:
     ``__main__``. Equal pools share their workers; a forked or unpickled copy starts its own. They end with the process,
     however it ends. The function is trusted; its items are not.
 
-    A worker that ends at a limit is replaced and the batch goes on. Results do not depend on the number of workers. An
-    item whose worker ends for another reason than its CPU time is tried a second time.
+    A worker that ends at a limit is replaced and the batch goes on. Results do not depend on the number of workers.
 
     Attributes:
         target: ``package.module:function`` of one argument; it takes and returns what JSON can write.
@@ -202,8 +201,9 @@ class WorkerGroup:
         with selectors.PollSelector() as selector:
             for worker in self._busy:
                 selector.register(worker, selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.has_unsent else 0))
-            soonest = min(map(deadline, self._busy))
-            ready = {key.fileobj: events for key, events in selector.select(max(0.0, soonest - time.monotonic()))}
+            left = min(map(deadline, self._busy)) - time.monotonic()
+            selected = selector.select(min(max(0.0, left), 86_400.0))
+            ready = {key.fileobj: events for key, events in selected}
         for worker, index in list(self._busy.items()):
             result = None
             if ready.get(worker, 0) & selectors.EVENT_WRITE:

@@ -7,6 +7,7 @@ import pytest
 from evenkeel.errors import Refusal
 from evenkeel.rewards import Verdict, build_verifier
 from evenkeel.rewards.references import check_rewards
+from evenkeel.rewards.user_verifiers import traits
 from evenkeel.rewards.verifier import Verifier
 
 HERE = "tests.rewards.user_verifiers.written"
@@ -69,6 +70,11 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
 def test_one_that_would_cost_the_run_is_refused(spec: Any, said: str) -> None:
     with pytest.raises(Refusal, match=f"^data.train, mine: verifier .*{said}"):
         check(spec)
+
+
+def test_a_limit_that_is_no_number_is_refused() -> None:
+    with pytest.raises(Refusal, match=r"timeout_s = None of .* is no time"):
+        check(traits(timeout_s=None)(lambda completion, reference: 1.0))  # type: ignore[arg-type]
 
 
 def test_one_that_is_paid_by_length_is_tried_and_bounded_too() -> None:

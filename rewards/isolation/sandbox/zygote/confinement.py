@@ -3,6 +3,7 @@
 import ctypes
 import math
 import os
+import platform
 import resource
 import signal
 import struct
@@ -26,14 +27,14 @@ class Confinement:
     """Rules and filter, prepared once for all children of a zygote; neither at isolation ``none``."""
 
     rules: int | None
-    filter: seccomp.Filter | None
+    filter: list[seccomp.Instruction] | None
 
     @classmethod
     def prepared(cls, readable: Iterable[str]) -> "Confinement":
         """Rules that leave ``readable`` open for reading, and the filter; ``OSError`` if this kernel has none."""
         if not landlock.abi():
             raise OSError("no landlock: it needs Linux 5.13 with lsm=landlock,… and a container that permits it")
-        return cls(landlock.ruleset(readable), seccomp.Filter())
+        return cls(landlock.ruleset(readable), seccomp.instructions(platform.machine()))
 
     def apply(self, zygote: int, limits: Mapping[str, Any]) -> None:
         """Confine this process for good. Raises ``OSError`` at the first step that the kernel refuses."""
@@ -49,7 +50,7 @@ class Confinement:
         if os.getppid() != zygote:
             os._exit(1)
         if self.filter is not None:
-            self.filter.load(os.getpid())
+            seccomp.load(libc, self.filter)
 
 
 def set_resource_limits(cpu_seconds: float, memory_bytes: int, output_bytes: int) -> None:

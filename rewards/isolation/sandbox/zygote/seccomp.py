@@ -6,8 +6,9 @@ Permitted calls pass, foreign tables (x32, 32-bit) kill, everything else fails w
 
 import ctypes
 import errno
-import platform
+import os
 import struct
+from collections.abc import Sequence
 
 from .syscalls import ARCHITECTURES, CONDITIONS, NEWEST, OWN_PID, X32_BIT, Condition
 
@@ -24,30 +25,22 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
 
 
-class Filter:
-    """The program, ready to be loaded. Raises ``OSError`` on a processor without a table."""
-
-    def __init__(self) -> None:
-        machine = platform.machine()
-        if machine not in ARCHITECTURES:
-            raise OSError(errno.ENOSYS, f"no table of system calls for the processor {machine!r}")
-        self._instructions = instructions(machine)
-        self._libc = ctypes.CDLL(None, use_errno=True)
-
-    def load(self, pid: int) -> None:
-        """Bind this thread, and every thread it starts, to the filter; for good. ``no_new_privs`` must be set."""
-        code = b"".join(
-            struct.pack("HBBI", code, true, false, pid if operand == OWN_PID else operand)
-            for code, true, false, operand in self._instructions
-        )
-        buffer = ctypes.create_string_buffer(code, len(code))
-        program = _Program(len(self._instructions), ctypes.addressof(buffer))
-        if self._libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0):
-            raise OSError(ctypes.get_errno(), "the kernel refuses the seccomp filter")
+def load(libc: ctypes.CDLL, filtering: Sequence[Instruction]) -> None:
+    """Bind this thread, and every thread it starts, to the filter; for good. ``no_new_privs`` must be set."""
+    code = b"".join(
+        struct.pack("HBBI", code, true, false, os.getpid() if operand == OWN_PID else operand)
+        for code, true, false, operand in filtering
+    )
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = _Program(len(filtering), ctypes.addressof(buffer))
+    if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0):
+        raise OSError(ctypes.get_errno(), "the kernel refuses the seccomp filter")
 
 
 def instructions(machine: str) -> list[Instruction]:
-    """The filter for ``machine``, a key of ``ARCHITECTURES``."""
+    """The filter for ``machine``, a key of ``ARCHITECTURES``; ``OSError`` for another processor."""
+    if machine not in ARCHITECTURES:
+        raise OSError(errno.ENOSYS, f"no table of system calls for the processor {machine!r}")
     architecture = ARCHITECTURES[machine]
     numbers = architecture.numbers
     program: list[Instruction] = [
