@@ -1,5 +1,6 @@
 """The contents of the page: counts of all rollouts, and the groups that are shown."""
 
+import hashlib
 import json
 import math
 from collections import Counter, defaultdict
@@ -11,7 +12,6 @@ import numpy as np
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.evaluation.differences import VERDICT_OF
-from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, BatchSummary, chosen_groups
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens, token_pieces
 from evenkeel.trainer.run.record.files import ROLLOUTS
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
@@ -20,7 +20,26 @@ COLUMNS = ("row", "step", "group", "num_tokens", "correct")
 """Columns that are read of all batches; `RecordedRollouts` orders by the row."""
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""
+LONGEST_SHOWN = 1_000
+"""Tokens of a completion that are shown; the rest is cut off, and the page says how many."""
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """One rollout batch.
+
+    Attributes:
+        step: the optimizer step that follows its generation, from 1.
+        groups: (number of the group, its rows, tokens of its completions) each.
+        verdicts: right, wrong, unscored → rows.
+    """
+
+    number: int
+    step: int
+    rows: int
+    groups: list[tuple[int, int, int]]
+    verdicts: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -81,6 +100,28 @@ def summary_of(number: int, table: Any) -> BatchSummary:
     )
 
 
+def chosen_groups(batches: Sequence[BatchSummary], most_rollouts: int, most_tokens: int) -> list[tuple[int, int]]:
+    """(batch, group) of at most ``most_rollouts`` and ``most_tokens``, or one group, ordered by batch.
+
+    In the order of a hash of batch and group: a uniform draw without replacement that depends on nothing else, so that
+    the same files always give the same page.
+    """
+
+    def drawn(key: tuple[int, int]) -> bytes:
+        return hashlib.blake2b(f"{key[0]} {key[1]}".encode(), digest_size=8).digest()
+
+    sizes = {(batch.number, group): (rows, tokens) for batch in batches for group, rows, tokens in batch.groups}
+    chosen: list[tuple[int, int]] = []
+    rollouts = tokens = 0
+    for key in sorted(sizes, key=drawn):
+        rows, written = sizes[key]
+        rollouts, tokens = rollouts + rows, tokens + min(written, rows * LONGEST_SHOWN)
+        if chosen and (rollouts > most_rollouts or tokens > most_tokens):
+            break
+        chosen.append(key)
+    return sorted(chosen)
+
+
 def _rows_of(recorded: RecordedRollouts, chosen: Sequence[tuple[int, int]]) -> Iterator[list[Row]]:
     import pyarrow
     from pyarrow import compute
@@ -102,7 +143,7 @@ def _shown(rows: list[Row], weigh: WeighedTokens, decode: Decode | None) -> dict
         "step": first["step"] + 1,
         "group": first["group"],
         "prompt": _cut(first["prompt"]),
-        "reference": first["reference"],
+        "reference": _cut(first["reference"]),
         "rollouts": [_rollout(row, weighed, decode) for row, weighed in zip(rows, weigh.of_group(rows), strict=True)],
     }
 
@@ -121,7 +162,7 @@ def _rollout(row: Row, weighed: float | list[float], decode: Decode | None) -> d
         "length": row["num_tokens"],
         "truncated": row["truncated"],
         "said": [[name, _cut(answer), _cut(reason)] for name, answer, reason in said if answer or reason],
-        "others": json.dumps(others) if others else None,
+        "others": _cut(json.dumps(others)) if others else None,
         "pieces": None if decode is None else token_pieces(ids, decode),
         "text": _cut(row["completion"]) if decode is None else None,
         "counted": row["mask"] and row["mask"][:LONGEST_SHOWN],

@@ -10,8 +10,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from evenkeel.trainer.command.rollouts import main
+from evenkeel.trainer.lab.rollouts.contents import LONGEST_SHOWN, BatchSummary, chosen_groups
 from evenkeel.trainer.lab.rollouts.page import write_page
-from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, BatchSummary, chosen_groups
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts, write_rollouts
 from tests.trainer.lab.reports.recorded_sweep import CONFIG, HOSTILE
 
@@ -34,7 +34,11 @@ def recorded_row(random: Any, number: int, row: int) -> dict[str, Any]:
     mask = [True, False] + [True] * (len(ids) - 2) if row % GROUP == 7 else None  # a tool wrote the second
     score = None if unscored else reward
     place = {"batch": number, "step": number, "row": row, "group": row // GROUP}
-    prompt = {"prompt": f"user {HOSTILE} assistant", "prompt_ids": [3, 5 + row // GROUP, 4], "reference": HOSTILE}
+    prompt = {
+        "prompt": f"user {HOSTILE} assistant",
+        "prompt_ids": [3, 5 + row // GROUP, 4],
+        "reference": HOSTILE + "x" * 7000,
+    }
     written = {"completion": text, "completion_ids": ids, "num_tokens": len(ids), "truncated": len(ids) == 8}
     verdict = {"correct": None if unscored else right, "rewards/countdown": score, "reward": score, "others": None}
     said = {"countdown/answer": HOSTILE, "countdown/reason": "equals 5" if right else "not 5"}
@@ -69,6 +73,7 @@ def test_the_page_holds_what_was_recorded_and_no_markup_of_a_policy(page: Path):
     assert [(group["batch"], group["group"]) for group in groups] == sorted((g["batch"], g["group"]) for g in groups)
     assert {len(group["rollouts"]) for group in groups} == {8}
     assert groups[0]["prompt"] == f"user {HOSTILE} assistant"
+    assert groups[0]["reference"].endswith(f"x… [{len(HOSTILE) + 1000:,} characters more]")
     (recorded,) = RecordedRollouts(page.parent).batches(numbers=[groups[0]["batch"]])
     rows = {row["row"]: row for row in recorded.to_pylist()}
     shown = groups[0]["rollouts"][0]
