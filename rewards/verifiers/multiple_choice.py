@@ -12,8 +12,8 @@ from evenkeel.rewards.verifier import Verdict, Verifier
 MAX_CHARACTERS = 2_000  # a choice's text is shorter
 
 _LEAD = re.compile(
-    r"\A(?:(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:(?:final|correct|right|best)\s+)?"
-    r"(?:answer|option|choice)\b\s*(?:is\b)?\s*:?\s*){1,2}",
+    r"(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:(?:final|correct|right|best)\s+)?"
+    r"(?:answer|option|choice)\b\s*(?:is\b)?\s*:?\s*",
     re.IGNORECASE,
 )
 _WRAPPER = re.compile(r"\\(?:boxed|text|mathrm|textbf|mathbf|textit)\s*\{([^{}]*)\}")
@@ -89,8 +89,8 @@ class _Question:
         if len(answer) > MAX_CHARACTERS:
             return None
         answer = _plain(answer)
-        if _comparable(answer) not in self.texts:
-            answer = _plain(_LEAD.sub("", answer))
+        while _comparable(answer) not in self.texts and (lead := _LEAD.match(answer)):
+            answer = _plain(answer[lead.end() :])
         match = _LABELLED.fullmatch(answer)
         written = match and next(filter(None, match.groups())).casefold()
         label = next((label for label in self.labels if label.casefold() == written), None)
