@@ -6,6 +6,7 @@ from typing import Any
 
 from evenkeel.rewards.extraction import after_thought, answer_block
 from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifiers.math_answer.reference import written
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class ExactMatch(Verifier):
 
     The answer is the answer block that ends the completion; without answer tags after the thought, it is the whole
     text after the thought. The reference is a text or a number, of which a whole one is written without ``.0``; with
-    anything else, a blank text or NaN, the completion is unscored.
+    anything else, a blank text, NaN or infinity, the completion is unscored.
 
     Attributes:
         case_sensitive: "Paris" and "paris" differ.
@@ -44,8 +45,7 @@ class ExactMatch(Verifier):
 
 
 def _written(reference: Any) -> str | None:
-    if isinstance(reference, float) and reference.is_integer():
-        reference = int(reference)
-    if isinstance(reference, bool) or not isinstance(reference, str | int | float) or reference != reference:
+    try:
+        return " ".join(written(reference).split()) or None
+    except ValueError:
         return None
-    return " ".join(str(reference).split()) or None

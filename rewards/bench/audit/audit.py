@@ -93,8 +93,11 @@ def audit(
         gold: a text with `ANSWER` in it, as the column holds references.
 
     Raises:
-        Refusal: the function cannot be imported.
+        Refusal: the function cannot be imported, or ``form`` or ``gold`` lacks `ANSWER`.
     """
+    for option, text in {"--form": form or ANSWER, "--gold": gold}.items():
+        if ANSWER not in text:
+            raise Refusal(f"{option} {text!r} does not say where the answer stands. Write {ANSWER} there.")
     pool = WorkerPool(
         "evenkeel.rewards.bench.audited:answers_of",
         argument=TASKS.get(function, function),
@@ -140,7 +143,7 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str) 
         (described,) = pool.map([None])
     except WorkerStartError as error:
         said = str(error).strip().splitlines()[-1]
-        raise Refusal(f"{function} cannot be imported: {said}. Write module:function or a task.") from error
+        raise Refusal(f"{function} cannot be audited: {said.rpartition('PartError: ')[2]}") from error
     return Caller(pool, described.value["signature"], described.value["any"], columns, gold)
 
 

@@ -27,8 +27,7 @@ _SCORES = {
 class KnightsKnaves(Verifier):
     """Score 1 if the answer gives every inhabitant the right role, else 0; the scheme ``paper`` has other scores.
 
-    The answer is the one ``<answer>`` block after the last ``</think>``, with only blanks and end-of-text tokens after
-    it. Answer tags inside the thought do not count; after a thought left open there is no answer. The form of answers:
+    The answer is the `answer_block` of the completion, in the form of
     :mod:`evenkeel.rewards.verifiers.knights_knaves.answer`.
 
     It is right if the roles satisfy the puzzle's *statements*: every knight's claim is true, every knave's false. If a

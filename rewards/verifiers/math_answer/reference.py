@@ -25,8 +25,8 @@ def golds(reference: Any, marked: bool = False) -> tuple[str, ...]:
         ValueError: no completion can be scored against it; why, and what to do.
     """
     if isinstance(reference, str | bytes | dict) or not isinstance(reference, Iterable):
-        return (_answer_in(_written(reference), marked),)
-    alternatives = tuple(_answer_in(_written(alternative), marked) for alternative in reference)
+        return (_answer_in(written(reference), marked),)
+    alternatives = tuple(_answer_in(written(alternative), marked) for alternative in reference)
     if not alternatives:
         raise ValueError("it is an empty list, so no answer is right; remove the row or map another column")
     return alternatives
@@ -72,7 +72,8 @@ def _answer_in(text: str, marked: bool) -> str:
     return answer
 
 
-def _written(reference: Any) -> str:
+def written(reference: Any) -> str:
+    """A text or a number as text, a whole one without ``.0``. Raises ``ValueError``, with what to do, for others."""
     if isinstance(reference, str):
         return reference.strip()
     if isinstance(reference, float):  # NumPy's float64 is one

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards.bench.audit import RIGHT, Audit, audit
 
 FUNCTIONS = Path(__file__).with_name("audited_functions.py")
@@ -112,4 +113,11 @@ def test_the_command_audits_a_module_of_the_folder(tmp_path: Path) -> None:
     assert {finding["reference"] for finding in theirs["findings"]} == {"Paris", "Rome", "Lima"}
     refused = ran("rewards:absent")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "rewards:absent cannot be imported" in refused.stderr
+    assert "'rewards:absent' cannot be imported" in refused.stderr
+    assert "PartError" not in refused.stderr
+
+
+@pytest.mark.parametrize("option", ["form", "gold"])
+def test_a_form_without_the_answer_is_refused(option: str) -> None:
+    with pytest.raises(Refusal, match=f"--{option} '#### 1'.*ANSWER"):
+        audited("good", **{option: "#### 1"})
