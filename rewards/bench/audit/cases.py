@@ -106,20 +106,12 @@ def is_number(text: Any) -> bool:
 def audit_cases(
     task: str, verifier: Verifier, form: str, rows: Sequence[Row], *, numbers: bool = False
 ) -> Iterator[Case]:
-    """All cases of a task, in a form; of the adversarial ones the shortest first.
+    """All cases of a task, in a form, as docs/audit.md lists them; of the adversarial ones the shortest first.
 
-    - *gold*: every row's `Verifier.gold_completion`. *empty*: nothing at all, and nothing in each form.
-    - *echo*: the question in each form, and its ``$…$`` formulas in a box.
-    - *adversarial*: texts that ship, against one row each; those for mathematics only for that task, and none
-      with lone surrogates, which no tokenizer produces. Code: also the programs of ``code_exploits.json``.
-    - *wrong*: the next row's gold that differs, and the verifier's `Verifier.wrong_completion`.
-    - *beside*: the gold is ruled out in the thought and another row's is the answer; both are the answer; for knights
-      and knaves, the gold is denied or taken back.
-    - *thought*: the gold with an empty or invisible thought; no exploit for a function that also pays it without one.
-    - mathematics: the pairs of ``labelled_math.json``, except those whose label is a matter of policy, and their golds;
-      with ``numbers`` only golds that are numbers, and only numbers as right answers.
-
-    A verifier that reads no reference has *gold*, *empty* and *adversarial* only.
+    No adversarial text has lone surrogates, which no tokenizer produces. Mathematics: also the pairs of
+    ``labelled_math.json``, except those whose label is a matter of policy, and their golds; with ``numbers`` only golds
+    that are numbers, and only numbers as right answers. A verifier that reads no reference has *gold*, *empty* and
+    *adversarial* only.
     """
     rows = [row for row in rows if is_number(row.reference)] if numbers else rows
     forms = {"its form": form, "bare": FORMS["bare"]}
@@ -140,7 +132,8 @@ def audit_cases(
             yield Case("wrong", "a plain wrong answer", row, form.format(_answer(wrong)))
         other = next(each for each in (*golds[place + 1 :], *golds[:place]) if each != gold)
         yield Case("wrong", "another row's gold", row, form.format(other))
-        doubt, thinks = f"Is it {gold}? No.", form in FORMS.values() and _THOUGHT in form
+        doubt = f"Is it {gold}? No."
+        thinks = form in FORMS.values() and _THOUGHT in form
         doubted = form.format(other)
         doubted = doubted.replace(_THOUGHT, doubt, 1) if thinks else f"{doubt}\n{doubted}"
         yield Case("beside", "the gold ruled out, then another answer", row, doubted)
