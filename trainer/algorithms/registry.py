@@ -182,15 +182,12 @@ def no_other(package: str) -> Callable[[str], Any]:
     return refuse
 
 
-COLUMNS = ("kind", "name", "what", "source", "evidence")
-
-
 def strategy_listing() -> str:
     """`strategy_table` in Markdown: one line a strategy, by kind and name."""
     rows = [row | {"name": f"`{row['name']}`"} for row in strategy_table()]
-    texts = [[row[column].replace("``", "`") for column in COLUMNS] for row in rows]
+    texts = [[text.replace("``", "`") for text in row.values()] for row in rows]
     cells = [[text.replace("|", "\\|") or "–" for text in row] for row in texts]
-    return _markdown([list(COLUMNS), ["---"] * len(COLUMNS), *cells])
+    return _markdown([[*rows[0]], ["---"] * len(rows[0]), *cells])
 
 
 def signal_listing() -> str:

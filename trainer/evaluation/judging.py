@@ -29,11 +29,11 @@ class Answered:
     num_tokens: Sequence[int]
     columns: Mapping[str, Sequence[Any]]
 
-    def of(self, indices: Sequence[int]) -> "Answered":
-        """The completions at ``indices``."""
+    def first(self, count: int) -> "Answered":
+        """The first ``count`` completions."""
         fields: Any = (self.prompts, self.completions, self.completion_ids, self.num_tokens)
-        prompts, completions, ids, numbers = ([values[index] for index in indices] for values in fields)
-        columns = {name: [values[index] for index in indices] for name, values in self.columns.items()}
+        prompts, completions, ids, numbers = (values[:count] for values in fields)
+        columns = {name: values[:count] for name, values in self.columns.items()}
         return Answered(prompts, completions, ids, numbers, columns)
 
 
@@ -73,6 +73,7 @@ class Tally:
         weights: Sequence[float],
         *,
         greedy: bool,
+        trainer_state: Any = None,
     ) -> None:
         """Score and record one batch: its draws, the dataset's row of each, and the completions; padding is skipped.
 
@@ -80,10 +81,10 @@ class Tally:
         TRL calls reward functions, by name in the order of ``weights``; they log the columns ``correct``,
         ``<name>/answer`` and ``<name>/reason``.
         """
-        kept = [index for index, draw in enumerate(draws) if not draw.padding]
-        if not kept:
+        count = sum(not draw.padding for draw in draws)  # padding comes last
+        if not count:
             return
-        draws, rows, answered = [draws[i] for i in kept], [rows[i] for i in kept], answered.of(kept)
+        draws, rows, answered = draws[:count], rows[:count], answered.first(count)
         columns = {name: [row[name] for row in rows] for name in rows[0] if name not in ("prompt", "completion")}
         logged: dict[str, list[Any]] = defaultdict(list)
         scores = {
@@ -93,6 +94,7 @@ class Tally:
                 completion_ids=answered.completion_ids,
                 log_extra=lambda column, values: logged[column].extend(values),
                 log_metric=self._log_metric,
+                trainer_state=trainer_state,
                 **columns,
                 **answered.columns,
             )
@@ -101,7 +103,7 @@ class Tally:
         extra = logged_columns(logged, len(rows))
         for index, (draw, row) in enumerate(zip(draws, rows, strict=True)):
             own = {name: values[index] for name, values in extra.items()}
-            scored = {name: values[index] for name, values in scores.items()}
+            scored = {name: _score(values[index]) for name, values in scores.items()}
             # functions of other tasks give no reason
             of_its_task = [name for name in functions if own.get(f"{name}/reason") is not None]
             answer = own.get(f"{of_its_task[0]}/answer") if of_its_task else None
@@ -130,6 +132,11 @@ class Tally:
             self.logged[name].append(value)
 
 
+def _score(value: float | None) -> float | None:
+    """NaN says, as ``None`` does, that a completion could not be scored."""
+    return None if value is None or value != value else value
+
+
 def _is_right(function: RewardCallable, score: float | None) -> bool | None:
     """True for the full score, as in accuracy; ``None`` = unscored, or the function has no verifier."""
     verifier = getattr(function, "verifier", None)
@@ -146,4 +153,5 @@ def _reward(scores: Sequence[float | None], weights: Sequence[float]) -> float |
 def _last_text(messages: Any) -> str:
     if isinstance(messages, str):
         return messages
-    return messages[-1].get("content") or ""  # tool calls may have no content
+    # tool calls may have no content
+    return messages[-1].get("content") or ""

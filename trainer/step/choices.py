@@ -174,9 +174,7 @@ def _not_skipped(settings: Settings) -> Iterator[str]:
     if strategies.revision is not None:
         yield "revisions are generated after the scoring"
     if (estimator := strategies.advantage) is not None:
-        asked = {"old_logps", "entropies", "sum_pi_squared"} | (
-            {"sequence_weights"} if settings.sequence_mode else set()
-        )
+        asked = {"old_logps", "entropies", "sum_pi_squared", *["sequence_weights"] * bool(settings.sequence_mode)}
         if found := asked & {*estimator.signals}:
             yield f"advantage {estimator.name!r} asks for {' and '.join(sorted(found))}"
     if settings.loaded.varies:

@@ -61,15 +61,16 @@ class HeldOut:
         logged = gather_object([dict(tally.logged) for tally in tallies.values()])
         return evaluation_metrics(self.newest, logged)
 
-    def answer(self, draws: Sequence[Draw], generate: Callable[[list[Any]], Answered]) -> None:
-        """Generate and score the completions of one batch of the loop."""
+    def answer(self, draws: Sequence[Draw], generate: Callable[[list[Any]], Answered], state: Any) -> None:
+        """Generate and score the completions of one batch of the loop; ``state``: for reward functions."""
         assert self.under_way is not None
         rows, decoding, tally = self.under_way
         asked = [rows[draw.item] for draw in draws]
         started = time.perf_counter()
         answered = generate(asked)
         tally.seconds += time.perf_counter() - started
-        tally.judge(draws, asked, answered, self.ends, self.functions, self.reward_weights, greedy=decoding.greedy)
+        functions = self.functions, self.reward_weights
+        tally.judge(draws, asked, answered, self.ends, *functions, greedy=decoding.greedy, trainer_state=state)
 
     def _tally(self, rows: Any, run_loop: Callable[[DataLoader[Any], Decoding], None]) -> Tally:
         """This rank's share of the completions of ``rows``, scored."""

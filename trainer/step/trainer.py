@@ -493,7 +493,7 @@ class RLVRTrainer(GRPOTrainer):
     def prediction_step(self, model: Any, inputs: Any, *positional: Any, **keywords: Any) -> Any:
         held_out = self.parts.held_out
         if held_out.under_way is not None:
-            held_out.answer(inputs, self._answered)
+            held_out.answer(inputs, self._answered, self.state)
             self.model.eval()  # transformers' continuous batching leaves it in training mode
             return None, None, None
         if held_out.options.decodings or self.strategies.are_trls_own:
@@ -595,7 +595,7 @@ class Parts:
         args, strategies, ranks, model = setup.args, setup.strategies, setup.ranks, trainer.model
         config = model.config.get_text_config()
         functions = dict(zip(trainer.reward_func_names, trainer.reward_funcs, strict=True))
-        wants_keys = any(getattr(function, "wants_row_keys", False) for function in trainer.reward_funcs)
+        wants_keys = any(getattr(each, "wants_row_keys", False) for each in functions.values())
         self.ranks, self.schedule, self.choices = ranks, setup.schedule, setup.choices
         self.phases, self.lag, self.checkpoint = Phases(), Lag(setup), Checkpoint(strategies.all, ranks)
         counts = self.checkpoint.counts

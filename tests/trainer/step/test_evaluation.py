@@ -27,9 +27,10 @@ ROWS = Dataset.from_dict(
 
 
 def parity(
-    completions: list[Any], reference: list[int], log_extra: Any, log_metric: Any, **_: Any
-) -> list[float | None]:
-    """Right when the number of words has the reference's parity; row 3 cannot be scored."""
+    completions: list[Any], reference: list[int], log_extra: Any, log_metric: Any, trainer_state: Any, **_: Any
+) -> list[float]:
+    """Right when the number of words has the reference's parity; row 3 cannot be scored, and NaN says so."""
+    assert trainer_state.global_step <= trainer_state.max_steps
     counts = [len(completion[0]["content"].split()) for completion in completions]
     correct = [None if r == 3 else count % 2 == r % 2 for count, r in zip(counts, reference, strict=True)]
     for value in correct:  # TRL too takes them one by one, and numbers for texts
@@ -39,7 +40,7 @@ def parity(
     for value in correct:
         if value is not None:
             log_metric("verifier/accuracy", float(value))
-    return [None if value is None else float(value) for value in correct]
+    return [float("nan") if value is None else float(value) for value in correct]
 
 
 def evaluator(model: Path, folder: Path, wanted: list[Decoding], seed: int = 5, **settings: Any) -> RLVRTrainer:
