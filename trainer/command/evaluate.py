@@ -12,6 +12,7 @@ vLLM generates if it is installed and there is a CUDA device, else transformers.
 import argparse
 from collections.abc import Sequence
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.command import OVERRIDES, command_line, positive, refused_in_words
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.libraries import load_libraries
@@ -22,6 +23,8 @@ from evenkeel.trainer.run.library_errors import library_errors_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 evaluated, 2 refused."""
     arguments = parser().parse_intermixed_args(argv)
+    if any(override.startswith("model.name_or_path=") for override in arguments.overrides):
+        raise Refusal(f"model.name_or_path is {arguments.checkpoint} here. Leave it out.")
     load_libraries(arguments.config, arguments.overrides)
     from evenkeel.trainer.run.evaluation import evaluate
 

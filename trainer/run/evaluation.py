@@ -12,7 +12,7 @@ from evenkeel.trainer.run.config import RunConfig, evaluation_arguments
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.export.policy import adapted
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of, fault_of, step_of
-from evenkeel.trainer.run.record.directory import fresh_directory
+from evenkeel.trainer.run.record.directory import check_is_run, fresh_directory
 from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, read_record
 
 
@@ -28,6 +28,7 @@ def evaluate(
     """
     names = [checkpoint]
     if last is not None:
+        check_is_run(Path(checkpoint))
         names = _last_of(Path(checkpoint), last)
     policy = f"model.name_or_path={json.dumps(names[0])}"
     experiment = Experiment.of_file(config_path, [*overrides, policy], evaluation_only=True)
@@ -56,7 +57,8 @@ def evaluate(
         newest = trainer.parts.held_out.newest
         results += newest
         for result in newest if is_main else ():
-            print(f"\n{result}\n  {result.write(folder)}", flush=True)
+            print(f"\n{result}", flush=True)
+            print(f"  {result.write(folder)}", flush=True)
     if is_main and len(results) > 1:
         means = mean_accuracies(results)
         means.to_json(folder / "means.json", orient="index", indent=2)

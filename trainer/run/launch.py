@@ -145,3 +145,4 @@ def train(
         )
     finally:
         finish_wandb()
+        placement.lock = None  # free for the next start in this process

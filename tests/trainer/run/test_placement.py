@@ -79,6 +79,30 @@ def test_resume_never_takes_an_older_run_for_the_newest(config):
     assert placed(config, str(older)).checkpoint == older / "checkpoint-6"
 
 
+def test_another_experiment_is_not_taken_for_a_later_run(config, tmp_path):
+    """Its name only looks like a number behind this one's; and a name may have brackets."""
+    run = begun(config, 1, 2)
+    for name in ("run-2", "run-²", "run-02"):
+        begun(load_config(tmp_path / "run.yaml", [f"output_dir={tmp_path / name}"]), 1, 2)
+    assert placed(config, AUTO).run == run
+    brackets = load_config(tmp_path / "run.yaml", [f"output_dir={tmp_path}/a[1]"])
+    begun(brackets, 1, 2)
+    assert placed(brackets, AUTO).run == tmp_path / "a[1]"
+    later = begun(brackets, 2, 2)
+    assert placed(brackets, NEWEST).run == later == tmp_path / "a[1]-2"
+
+
+def test_what_is_no_run_is_neither_resumed_nor_written_to(config, tmp_path):
+    named = begun(config, 1, 2) / "checkpoint-2"
+    for folder, said in ((named, f"its run, {named.parent}"), (tmp_path / "nowhere", "not the directory of a run")):
+        with pytest.raises(Refusal, match=said):
+            placed(config, str(folder))
+    assert not (named / "owner.lock").exists()
+    (tmp_path / "link").symlink_to(tmp_path / "disk_that_is_not_mounted")
+    with pytest.raises(Refusal, match="cannot be written"):
+        placed(load_config(tmp_path / "run.yaml", [f"output_dir={tmp_path}/link/run"]), None)
+
+
 @pytest.mark.parametrize("resume", [NEWEST, AUTO])
 def test_a_broken_checkpoint_is_named_and_set_aside(config, capsys, resume):
     run = begun(config, 1, 2, 4)
@@ -116,6 +140,17 @@ def test_a_continuation_may_last_longer_but_not_train_otherwise(
     again = load_config(tmp_path / "base.yaml", settings)
     with pytest.raises(Refusal, match=refused) if refused else nullcontext():
         check_same_run(again, RunRecord(tmp_path), started, 2)
+
+
+def test_the_best_checkpoint_stays_that_of_one_metric(tmp_path: Path):
+    (tmp_path / "base.yaml").write_text(f"{RUN}evaluation: {{every_steps: 2, keep_best: eval/test/avg@1}}\n")
+    held_out = "data.test={path: somewhere/else}"
+    config = load_config(tmp_path / "base.yaml", [held_out])
+    config.save_resolved(tmp_path / "config.yaml")
+    check_same_run(config, RunRecord(tmp_path), 1, 1)
+    other = "evaluation={samples: 2, keep_best: eval/test/avg@2}"
+    with pytest.raises(Refusal, match=r"'eval/test/avg@1' → 'eval/test/avg@2'"):
+        check_same_run(load_config(tmp_path / "base.yaml", [held_out, other]), RunRecord(tmp_path), 1, 1)
 
 
 LEAVES_CHILDREN = """

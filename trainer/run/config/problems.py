@@ -8,7 +8,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from evenkeel.errors import Origin, Problem, Refusal
 
 
-def config_error(code: str, path: str, what: str, instead: str, origin: Origin | None = None) -> Refusal:
+def config_error(code: str, path: str, what: str, instead: str = "", origin: Origin | None = None) -> Refusal:
     """The refusal of a single problem; ``path`` is dotted."""
     return Refusal(problems=[Problem(tuple(path.split(".")) if path else (), what, instead, origin, code=code)])
 

@@ -69,9 +69,9 @@ class ModelSection(Section):
         return self.chat_template == RAW
 
     @property
-    def template_place(self) -> tuple[str, ...]:
+    def template_place(self) -> str:
         """The setting that the chat template comes from."""
-        return ("model", "name_or_path" if self.chat_template is None else "chat_template")
+        return f"model.{'name_or_path' if self.chat_template is None else 'chat_template'}"
 
     @model_validator(mode="after")
     def _trainable(self) -> Self:
@@ -281,10 +281,11 @@ class RunConfig(Section):
         raise_all(self._beside_raw_prompts())
         names = [name for decoding in self.evaluation.decodings for name in decoding.metrics]
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
-        known = known if self.evaluation.every_steps is not None else []
-        if (wanted := self.evaluation.keep_best) is not None and wanted not in known:
+        wanted, is_never = self.evaluation.keep_best, self.evaluation.every_steps is None
+        if wanted is not None and (is_never or wanted not in known):
             what = f"is {wanted!r}, which no evaluation during training reports."
-            instead = f"Write one of {', '.join(known)}." if known else "Write `every_steps: …` too."
+            also = ", and `every_steps: …` too" if is_never else ""
+            instead = f"Write one of {', '.join(known)}{also}." if known else "Write `data.test: …` too."
             raise_all([problem("unknown-metric", what, instead, ("evaluation", "keep_best"))])
         return self
 
@@ -343,10 +344,10 @@ class RunConfig(Section):
         """Label of each reward → the one task whose rows it scores; ``None`` = all."""
         return {reward.label: reward.task for reward in self.rewards}
 
-    def to_yaml(self) -> str:
-        """The resolved configuration: loading it gives an equal ``RunConfig``."""
-        return write(self.model_dump())
+    def argument(self, name: str) -> Any:
+        """One of TRL's arguments, as the file gives it or TRL's default. Imports trl, which takes seconds."""
+        return self.trl.get(name, grpo_arguments().model_fields[name].default)
 
     def save_resolved(self, path: Path) -> None:
-        """Write ``to_yaml()`` to a file, which then starts the same run."""
-        path.write_text(self.to_yaml(), encoding="utf-8")
+        """Write the resolved configuration: loading it gives an equal ``RunConfig``, which starts the same run."""
+        path.write_text(write(self.model_dump()), encoding="utf-8")

@@ -53,7 +53,7 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     generation = generation_config(source, policy, tokenizer)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     policy = policy.to(device)
-    answers = greedy_answers(policy, tokenizer, source.config, generation)
+    answers = greedy_answers(policy, tokenizer, source.run.config, generation)
 
     draft = to.with_name(f"{to.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
@@ -66,7 +66,7 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     gc.collect()
 
     # read back as any user of transformers loads it
-    trusted = source.config.model.trust_remote_code
+    trusted = source.run.config.model.trust_remote_code
     again = AutoModelForCausalLM.from_pretrained(draft, dtype="auto", trust_remote_code=trusted).to(device).eval()
     gap = largest_gap(answers, again)
     written_dtype = str(again.dtype).removeprefix("torch.")
@@ -76,7 +76,7 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
         raise Refusal(f"{draft} does not answer as the policy of the run: log-probabilities differ by {gap:.1e}.")
     record = training_record(source)
     write_json(draft / TRAINING_MANIFEST, record)
-    source.config.save_resolved(draft / TRAINING_CONFIG)
+    source.run.config.save_resolved(draft / TRAINING_CONFIG)
     (draft / "README.md").write_text(model_card(source, record, gap, written_dtype), encoding="utf-8")
     draft.rename(to)
     return gap
@@ -89,19 +89,19 @@ def generation_config(source: Source, policy: Any, tokenizer: Any) -> Any:
     """
     from transformers import GenerationConfig
 
-    trl = source.config.trl
+    argument = source.run.config.argument
     ends = policy.generation_config.eos_token_id
     ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
     if tokenizer.eos_token_id not in ends:
         ends = [tokenizer.eos_token_id, *ends]
     return GenerationConfig(
         do_sample=True,
-        temperature=trl.get("temperature", 1.0),
-        top_p=trl.get("top_p", 1.0),
-        top_k=trl.get("top_k", 0),
-        min_p=trl.get("min_p"),
-        repetition_penalty=trl.get("repetition_penalty", 1.0),
-        max_new_tokens=trl.get("max_completion_length", 256),
+        temperature=argument("temperature"),
+        top_p=argument("top_p"),
+        top_k=argument("top_k"),
+        min_p=argument("min_p"),
+        repetition_penalty=argument("repetition_penalty"),
+        max_new_tokens=argument("max_completion_length"),
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=ends,
         pad_token_id=tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
@@ -115,7 +115,7 @@ def training_record(source: Source) -> dict[str, Any]:
     manifest = source.checkpoint / MANIFEST
     files = read_record(manifest, CheckpointRecord)["files"] if manifest.is_file() else {}
     return {
-        "run": source.config.name,
+        "run": source.run.config.name,
         "optimizer_steps": source.step,
         **kept,
         "code_was_changed": bool(source.record.get("git_diff")),

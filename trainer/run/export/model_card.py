@@ -15,7 +15,7 @@ def model_card(source: Source, record: Mapping[str, Any], gap: float, dtype: str
     """``README.md`` of a model: metadata that the Hub reads, then text. It states only what the run's files say."""
     from huggingface_hub import ModelCard, ModelCardData
 
-    config = source.config
+    config = source.run.config
     model = config.model.name_or_path
     run = RunRecord(source.run.path)
     sources = [*config.data.train_sources.values()]

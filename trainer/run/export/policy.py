@@ -21,7 +21,7 @@ def load_policy(source: Source, base: str | None = None) -> Any:
     """
     from transformers import AutoModelForCausalLM
 
-    model = source.config.model
+    model = source.run.config.model
     if not source.is_adapter:
         return AutoModelForCausalLM.from_pretrained(
             source.checkpoint, dtype="auto", trust_remote_code=model.trust_remote_code
@@ -31,7 +31,7 @@ def load_policy(source: Source, base: str | None = None) -> Any:
     trained_on, now = ({n: v for n, v in each.items() if n.endswith(_WEIGHTS)} for each in files)
     if trained_on and now and trained_on != now:
         raise Refusal(f"{base} holds other weights than {source.run.path} was trained on. Name those with --base.")
-    return adapted(source.config, base, source.checkpoint).eval()
+    return adapted(source.run.config, base, source.checkpoint).eval()
 
 
 def merged(policy: Any, dtype: str | None) -> Any:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of, fault_of, newest_good_checkpoint, step_of
+from evenkeel.trainer.run.record.directory import check_is_run
 from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, read_record
 from evenkeel.trainer.run.record.manifest import read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
@@ -26,11 +26,6 @@ class Source:
     run: RunRecord
     checkpoint: Path
 
-    @property
-    def config(self) -> RunConfig:
-        """The run's configuration."""
-        return self.run.config
-
     @cached_property
     def record(self) -> dict[str, Any]:
         """The run's manifest."""
@@ -41,7 +36,7 @@ class Source:
         """The tokenizer of the checkpoint."""
         from transformers import AutoTokenizer
 
-        return AutoTokenizer.from_pretrained(self.checkpoint, trust_remote_code=self.config.model.trust_remote_code)
+        return AutoTokenizer.from_pretrained(self.checkpoint, trust_remote_code=self.run.config.model.trust_remote_code)
 
     @property
     def step(self) -> int:
@@ -75,8 +70,7 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
     """
     if folder.name.startswith("checkpoint-") and (folder.parent / CONFIG).is_file() and wanted is None:
         folder, wanted = folder.parent, folder.name.removeprefix("checkpoint-")
-    if not (folder / CONFIG).is_file():
-        raise Refusal(f"{folder} is not the directory of a run: it has no {CONFIG}.")
+    check_is_run(folder)
     checkpoints = checkpoints_of(folder)
     if wanted == BEST:
         newest = checkpoints[0] / TRAINER_STATE if checkpoints else None
@@ -97,7 +91,7 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
             raise Refusal(f"{found} is broken: {fault}. Without --checkpoint the newest good one is exported.")
     source = Source(RunRecord(folder), found)
     _ = source.record  # refused here
-    if source.config.model.trust_remote_code and not trusts_code:
+    if source.run.config.model.trust_remote_code and not trusts_code:
         what = "says model.trust_remote_code: true. Read the model's code, then give --trust-remote-code."
         raise Refusal(f"{folder / CONFIG} {what}")
     return source

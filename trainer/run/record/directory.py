@@ -3,6 +3,7 @@
 import errno
 import itertools
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -32,22 +33,37 @@ def fresh_directory(output_dir: str | Path) -> Path:
     Nothing is overwritten, even if several runs start at once: a directory belongs to the run that made it.
     """
     first = Path(output_dir)
+    first.parent.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(1):
         candidate = first if number == 1 else first.with_name(f"{first.name}-{number}")
         try:
-            candidate.mkdir(parents=True)
+            candidate.mkdir()
         except FileExistsError:
             continue
         return candidate
     raise AssertionError
 
 
-def directories_of(output_dir: str | Path) -> list[Path]:
-    """The directories of the runs of ``output_dir``, the oldest first: itself, ``-2``, ``-3``, …"""
+def newest_directory(output_dir: str | Path) -> Path | None:
+    """The newest directory of the runs of ``output_dir``, which are itself, ``-2``, ``-3``, …; ``None`` without one.
+
+    A directory ``-2`` whose run calls that its own ``output_dir`` belongs to another experiment.
+    """
     first = Path(output_dir)
-    numbers = (path.name.removeprefix(f"{first.name}-") for path in first.parent.glob(f"{first.name}-*"))
-    later = sorted(int(number) for number in numbers if number.isdigit())
-    return [path for path in (first, *(first.with_name(f"{first.name}-{n}") for n in later)) if path.is_dir()]
+    numbered = re.compile(rf"{re.escape(first.name)}-([1-9][0-9]*)")
+    later = [(int(match[1]), path) for path in first.parent.glob("*") if (match := numbered.fullmatch(path.name))]
+    for _, path in sorted(later, reverse=True):
+        given = RunRecord(path).raw_config.get("output_dir")
+        if path.is_dir() and Path(str(given)).name != path.name:
+            return path
+    return first if first.is_dir() else None
+
+
+def check_is_run(folder: Path) -> None:
+    """Refuse a folder that is not the directory of a run."""
+    if not (folder / CONFIG).is_file():
+        instead = f" Name its run, {folder.parent}." if (folder.parent / CONFIG).is_file() else ""
+        raise Refusal(f"{folder} is not the directory of a run: it has no {CONFIG}.{instead}", code="no-run")
 
 
 def owned(run: Path) -> FileLock:
@@ -82,9 +98,12 @@ def check_same_run(config: RunConfig, run: RunRecord, started: int, world_size: 
         raise Refusal(what, code="resume")
     saved, current = run.config.model_dump(), config.model_dump()
     constant = current["trl"].get("lr_scheduler_type") in CONSTANT
-    for settings in (saved, current):
+    best = [settings["evaluation"]["keep_best"] for settings in (saved, current)]
+    for settings, metric in zip((saved, current), best, strict=True):
         for section in MAY_CHANGE:
             settings.pop(section, None)
+        if None not in best:  # the best value so far is of this metric
+            settings["evaluation.keep_best"] = metric
         for key in (*TRL_MAY_CHANGE, *(LENGTH if constant else ())):
             settings["trl"].pop(key, None)
     if lines := changes(saved, current):

@@ -12,7 +12,7 @@ from filelock import FileLock
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.record.checkpoints import newest_good_checkpoint, set_aside
-from evenkeel.trainer.run.record.directory import check_same_run, directories_of, fresh_directory, owned
+from evenkeel.trainer.run.record.directory import check_is_run, check_same_run, fresh_directory, newest_directory, owned
 from evenkeel.trainer.run.record.files import TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
 from evenkeel.trainer.run.record.manifest import differences, read_manifest, surroundings
 from evenkeel.trainer.run.record.run_record import RunRecord
@@ -106,15 +106,17 @@ def _default(name: str, value: str) -> None:
 def _chosen(
     config: RunConfig, args: Any, resume: str | None, start: Mapping[str, Any], accept_changes: bool
 ) -> Placement:
-    named = resume not in (None, AUTO, NEWEST)
-    # a shell does not expand --resume=~/x
-    runs = [Path(resume or "").expanduser()] if named else directories_of(config.output_dir)
-    run = runs[-1] if runs and runs[-1].is_dir() else None
-    if resume is None or (run is None and resume == AUTO):
+    if resume is None:
+        return _fresh(config)
+    if resume in (AUTO, NEWEST):
+        run = newest_directory(config.output_dir)
+    else:
+        run = Path(resume).expanduser()  # a shell does not expand --resume=~/x
+        check_is_run(run)
+    if run is None and resume == AUTO:
         return _fresh(config)
     if run is None:
-        where = resume if named else config.output_dir
-        raise Refusal(f"There is no run in {where}. --resume auto starts one.", code="resume")
+        raise Refusal(f"There is no run in {config.output_dir}. --resume auto starts one.", code="resume")
     lock = owned(run)
     try:
         placement = _resumed(config, args, run, start, accept_changes)

@@ -1,15 +1,17 @@
 """Which checkpoint is exported, in which form its weights lie, and what the card takes from the run's files."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.config import grpo_config, load_config
+from evenkeel.trainer.run.export.exporting import generation_config
 from evenkeel.trainer.run.export.model_card import model_card
 from evenkeel.trainer.run.export.policy import load_policy
 from evenkeel.trainer.run.export.source import find_source
@@ -78,6 +80,15 @@ def test_the_newest_good_checkpoint_is_taken_unless_another_is_named(run: Path):
     assert find_source(run, None).step == 10
     with pytest.raises(Refusal, match="SHA-256 differs"):
         find_source(run, "20")
+
+
+def test_what_the_run_leaves_to_trl_is_trls_in_the_exported_sampling(run: Path, tiny_model: Path):
+    config = run / "config.yaml"
+    config.write_text(re.sub("  max_completion_length: .*\n", "", config.read_text()))
+    source = find_source(run, None)
+    tokenizer, policy = AutoTokenizer.from_pretrained(tiny_model), AutoModelForCausalLM.from_pretrained(tiny_model)
+    args = grpo_config(source.run.config, 1)
+    assert generation_config(source, policy, tokenizer).max_new_tokens == args.max_completion_length
 
 
 def test_the_policy_of_an_adapter_answers_with_it(run: Path, tiny_model: Path):
