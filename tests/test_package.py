@@ -3,15 +3,18 @@
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import evenkeel
 from evenkeel.trainer.command import configs
+from evenkeel.trainer.command.__main__ import main as command
 from evenkeel.trainer.run.config import load_config
 from tests.paths import ROOT
 
@@ -60,6 +63,27 @@ def test_a_command_whose_reader_leaves_ends_quietly(folder: Path, words: str):
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert (process.stderr.read(), process.wait()) == (b"", 141)
+
+
+LONG = "a" * 300
+LINES = [f"train {LONG}", f"train data.system_prompt={LONG}", f"launch {LONG}", f"launch --config_file {LONG} x"]
+LINES += [f"check {LONG}", f"export {LONG} --to x", "export . --to .", "evaluate", "configs copy quickstart large.yaml"]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_what_cannot_be_read_or_written_is_refused(line: str, folder: Path, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["evenkeel"])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000 if "large" in line else soft, hard))  # as a full disk
+    with suppress(SystemExit):
+        assert command(line.split()) == 2
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    said = "".join(capsys.readouterr())
+    assert len(said.strip()) > 10
+    assert ("large" in said) == ("large" in line)
+    assert "unexplained" not in said
+    assert "key=value" not in said
 
 
 def test_a_shipped_file_is_copied_with_its_base(folder: Path, monkeypatch: pytest.MonkeyPatch):

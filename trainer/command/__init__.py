@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import NoReturn
 
+from evenkeel.errors import Refusal
+
 os.environ.setdefault("OMP_NUM_THREADS", "2")  # before torch
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
@@ -49,7 +51,8 @@ class CommandLine(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with status 2; the usage is a word away."""
-        self.exit(2, f"{self.prog}: {message} (`{self.prog} --help`)\n")
+        wrong = message.removesuffix(", key=value")  # argparse calls them required, and none is
+        self.exit(2, f"{self.prog}: {wrong} (`{self.prog} --help`)\n")
 
 
 def command_line(module: str, documentation: str | None) -> argparse.ArgumentParser:
@@ -76,18 +79,20 @@ def positive(kind: type[int] | type[float]) -> Callable[[str], float]:
 
 
 def refused_in_words(main: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
-    """``main`` that prints a `Refusal`, or a file that cannot be written, as one message, and returns 2."""
+    """``main`` that prints a `Refusal`, or a file that cannot be read or written, as one message, and returns 2."""
 
     @wraps(main)
     def answered(argv: Sequence[str] | None = None) -> int:
-        from evenkeel.errors import Refusal
-
         try:
             return main(argv)
-        except Refusal as refusal:
-            print(f"\n{refusal}", file=sys.stderr)
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-            print(f"\n{error.filename}: {error.strerror}." if error.filename else f"\n{error}", file=sys.stderr)
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            from evenkeel.trainer.run.processes import is_full
+
+            if not (isinstance(error, Refusal | OSError) or is_full(error)):
+                raise
+            print(f"\n{error}", file=sys.stderr)
         return 2
 
     return answered

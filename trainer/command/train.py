@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 say(str(error), of_one=error.of_one_rank)
             return FAILED
         if is_full(error):  # torch and safetensors raise errors of their own
-            say(f"The run ended because its disk is full: {error}. To go on: --resume auto.", of_one=True)
+            say(f"The disk cannot be written: {error}. To go on: --resume auto.", of_one=True)
             return FAILED
         if not is_lost_connection(error):
             raise
@@ -148,13 +148,13 @@ def parser() -> argparse.ArgumentParser:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     command = parser()
     arguments = command.parse_intermixed_args(argv)
-    if arguments.config and SETTING.match(arguments.config) and not Path(arguments.config).exists():
+    if arguments.config and SETTING.match(arguments.config) and not os.path.exists(arguments.config):
         arguments.config, arguments.overrides = "", [arguments.config, *arguments.overrides]
     if arguments.rerun is not None and (arguments.config is not None or arguments.resume is not None):
         command.error("--rerun repeats a run as it was, and takes nothing else")
     if arguments.rerun is None and arguments.config is None:
         command.error("name one YAML file to run, before --resume, or a run directory to repeat with --rerun")
-    if "=" in (arguments.resume or "") and not Path(arguments.resume).exists():
+    if "=" in (arguments.resume or "") and not os.path.exists(arguments.resume):
         command.error(f"--resume took {arguments.resume} for a directory: write settings before it")
     if arguments.accept_changes and arguments.resume is None:
         command.error("--accept-changes needs --resume")

@@ -10,6 +10,7 @@ No word is left out: each stands in the translation by itself, or as the key or 
 import argparse
 import ast
 import json
+import os
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from typing import Any
 from evenkeel.errors import Refusal, suggest
 from evenkeel.trainer.command import SETTING
 from evenkeel.trainer.run.config.keys import FOREIGN, IN_ANOTHER_SECTION
-from evenkeel.trainer.run.config.shipped import named_path
+from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.config.wording import SECTIONS, fields_of, key_of
 from evenkeel.trainer.run.config.yaml_document import scalar
 
@@ -47,7 +48,7 @@ _SWITCH = {"true": "true", "yes": "true", "1": "true", "false": "false", "no": "
 def translated(command: str, words: Sequence[str], parser: Callable[[], argparse.ArgumentParser]) -> list[str]:
     """The words after ``evenkeel COMMAND`` as its ``parser`` takes them; or a `Refusal` says what to type instead."""
     if command == "sweep":
-        return [*["run"] * (bool(words) and named_path(words[0]).is_file()), *words]
+        return [*["run"] * (bool(words) and os.path.isfile(named_file(words[0]))), *words]
     if command == "launch":
         parser = import_module("evenkeel.trainer.command.train").parser
     own = {name: action.nargs for action in parser()._actions for name in action.option_strings}
@@ -62,7 +63,7 @@ def translated(command: str, words: Sequence[str], parser: Callable[[], argparse
             launcher += [word, *(_taken(left, flag) if not equals and _of_launcher()[name] else [])]
             if not runs and name in ("m", "module", "no_python"):
                 return [*words]
-        elif command == "launch" and not runs and Path(word).is_file() and not word.endswith((".yaml", ".yml")):
+        elif command == "launch" and not runs and os.path.isfile(word) and not word.endswith((".yaml", ".yml")):
             return [*words]  # a script
         elif option in own:
             options += [f"{option}={value}"] if equals else [option, *(_taken(left) if own[option] != 0 else [])]
@@ -108,7 +109,7 @@ def _taken(left: deque[str], flag: str = "", *, is_list: bool = False) -> list[s
     """The next word of ``left``, or all up to a flag, a setting or a run file; a ``flag`` must have one."""
     taken = list[str]()
     while left and not _FLAG.match(left[0]) and (not taken or is_list):
-        if taken and (SETTING.match(left[0]) or named_path(left[0]).suffix == ".yaml"):
+        if taken and (SETTING.match(left[0]) or named_file(left[0]).endswith(".yaml")):
             break
         taken.append(left.popleft())
     if flag and not taken:

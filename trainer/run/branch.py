@@ -17,6 +17,7 @@ from typing import Any
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import changes, flattened
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.run.record.checkpoints import (
     checkpoints_of,
@@ -93,7 +94,7 @@ def checkpoint_at(named: str) -> Path:
         raise Refusal(f"{named!r} names no checkpoint of a run. Write RUN@STEP: runs/quickstart@40.", code="branch")
     found = Path(run).expanduser() / f"checkpoint-{step}"
     if not found.is_dir():
-        raise Refusal(_no_checkpoint(found), code="branch")
+        raise Refusal(f"{named}: {_no_checkpoint(found)}", code="branch")
     return found.absolute()
 
 
@@ -112,9 +113,10 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
         return None
     checkpoint = Path(config.branch_of)
     if not checkpoint.is_dir() or not (checkpoint.parent / CONFIG).is_file():
-        raise Refusal(_no_checkpoint(checkpoint), code="branch")
+        raise config_error("branch", "branch_of", _no_checkpoint(checkpoint), "")
     if train_rows is not None and (fault := fault_of(checkpoint)):
-        raise Refusal(f"branch_of = {checkpoint}: {fault}. Name another checkpoint of that run.", code="branch")
+        what = f"is {checkpoint}: {fault}."
+        raise config_error("branch", "branch_of", what, "Name another checkpoint of that run.")
     parent = RunRecord(checkpoint.parent)
     theirs = type(experiment)(parent.config, experiment.folder, world_size)
     reasons = [*_unfit(experiment, parent)]
@@ -130,7 +132,7 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
         if step != rollouts * before:
             reasons.append(f"{checkpoint} lies inside a rollout batch. Name an earlier one.")
         step = rollouts * now
-    if 0 < (last := config.trl.get("max_steps", -1)) <= step:
+    if 0 < (last := config.argument("max_steps")) <= step:
         reasons.append(f"trl.max_steps = {last}, and the branch begins at step {step}. Write a larger one.")
     if reasons:
         raise Refusal("\n\n".join(reasons), code="branch")
@@ -169,4 +171,4 @@ def _differences(ours: Any, theirs: Any, record: dict[str, Any], train_rows: str
 def _no_checkpoint(named: Path) -> str:
     steps = ", ".join(str(step_of(path)) for path in reversed(checkpoints_of(named.parent)))
     there = f"{named.parent} has checkpoints at {steps}" if steps else f"{named.parent} has no checkpoint"
-    return f"branch_of: there is no checkpoint {named}; {there}. trl.save_steps says after which steps a run saves."
+    return f"there is no checkpoint {named}; {there}. trl.save_steps says after which steps a run saves."

@@ -46,7 +46,10 @@ def launched(arguments: Sequence[str]) -> int:
     except ChildFailedError as failure:
         rank, first = failure.get_first_failure()
         if first.exitcode < 0:  # else the rank has printed why
-            print(f"\n{killed_rank(rank, first.pid, first.exitcode)}", file=sys.stderr, flush=True)
+            name = signal.Signals(-first.exitcode).name
+            why = " Perhaps memory ran out." if name == "SIGKILL" else ""
+            what = f"Rank {rank} (process {first.pid}) was ended by {name}, and so were the others.{why}"
+            print(f"\n{what} To go on: --resume auto.", file=sys.stderr, flush=True)
         return _exit_status(first.exitcode)
     except subprocess.CalledProcessError as failure:  # of one process
         return _exit_status(failure.returncode)
@@ -70,14 +73,14 @@ def parsed(arguments: Sequence[str]) -> tuple[Any, int]:
     parser.error = _refuse
     given = parser.parse_args([*arguments])
     run_file = named_file(given.training_script)
-    if not given.module and not given.no_python and not Path(run_file).is_file():
+    if not given.module and not given.no_python and not os.path.isfile(run_file):
         raise Refusal(f"There is no file {run_file}. {suggest(run_file, shipped_files())}".rstrip(), code="launch")
     if not given.module and Path(run_file).suffix in (".yaml", ".yml"):
         given.training_script_args = ["train", run_file, *given.training_script_args]
         given.module, given.training_script = True, "evenkeel"
     if given.config_file is not None:
         given.config_file = named_file(given.config_file)
-    if given.config_file is not None and not Path(given.config_file).is_file():
+    if given.config_file is not None and not os.path.isfile(given.config_file):
         raise Refusal(f"--config_file {given.config_file}: there is no such file.", code="launch")
     count = given.num_processes or _settings_of(given.config_file).get("num_processes")
     return given, count if isinstance(count, int) else 1
@@ -110,10 +113,3 @@ def _start_as_many_as_asked(given: Any, count: int) -> None:
 def _exit_status(code: int) -> int:
     """As a shell gives it: 128 + n for a process that signal n ended."""
     return code if code >= 0 else 128 - code
-
-
-def killed_rank(rank: int, process: int, code: int) -> str:
-    """The message about the rank that a signal ended first."""
-    name = signal.Signals(-code).name
-    why = " Perhaps memory ran out." if name == "SIGKILL" else ""
-    return f"Rank {rank} (process {process}) was ended by {name}, and so were the others.{why} To go on: --resume auto."

@@ -2,11 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.schema import BATCH_WORDS, RunConfig
-from evenkeel.trainer.run.config.trl_arguments import grpo_default
 
 _CUT = ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
 
@@ -66,13 +64,10 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
             micro-batches and updates; the message holds the numbers and the nearest ones that work.
     """
 
-    def argument(name: str) -> Any:
-        return config.trl.get(name, grpo_default(name))
-
     if config.num_processes not in (None, world_size):
         what = f"is {config.num_processes}, and {world_size} were started."
         raise config_error("other-number-of-processes", "num_processes", what, "Change one of the two.")
-    per_device, generations = argument("per_device_train_batch_size"), argument("num_generations")
+    per_device, generations = config.argument("per_device_train_batch_size"), config.argument("num_generations")
     microbatch = per_device * world_size
     prompts, update = config.algorithm.prompts_per_rollout, config.algorithm.sequences_per_update
     given = [f"trl.{name}" for name in _CUT if config.trl.get(name) is not None]
@@ -86,17 +81,17 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
     elif prompts is not None or update is not None:
         raise config_error("cut-by-half", given[-1], "cuts no batch alone.", f"Give {' and '.join(BATCH_WORDS)}.")
     else:
-        accumulation, batch = argument("gradient_accumulation_steps"), argument("generation_batch_size")
+        accumulation, batch = config.argument("gradient_accumulation_steps"), config.argument("generation_batch_size")
         whole = math.lcm(microbatch * accumulation, generations)
         if batch is None:
-            steps = argument("steps_per_generation") or accumulation
+            steps = config.argument("steps_per_generation") or accumulation
             _must_be_whole("trl.steps_per_generation", steps, whole // microbatch)
-        elif argument("steps_per_generation") is not None:
+        elif config.argument("steps_per_generation") is not None:
             raise config_error("cut-twice", given[0], "cuts the batch that another cuts too.", "Delete one.")
         else:
             _must_be_whole("trl.generation_batch_size", batch, whole)
         rollout = steps * microbatch if batch is None else batch
-    iterations = argument("num_iterations")
+    iterations = config.argument("num_iterations")
     return BatchPlan(world_size, per_device, generations, accumulation, rollout // microbatch, iterations)
 
 

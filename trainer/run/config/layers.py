@@ -46,9 +46,9 @@ def extended(tree: Node) -> Node:
     if extends is None:
         return tree
     base = extends.origin.folder / str(extends.plain())
-    if not os.path.isfile(base):  # noqa: PTH113 pathlib raises for a name that is too long
+    if not os.path.isfile(base):
         base = CONFIGS.parent / str(extends.plain())
-    if not os.path.isfile(base):  # noqa: PTH113
+    if not os.path.isfile(base):
         nearest = suggest(base.name, sorted(file.name for file in extends.origin.folder.glob("*.yaml")))
         what = f"is {extends.plain()!r:.60}, and there is no such file."
         raise config_error("no-base", "extends", what, nearest, extends.origin)
@@ -84,11 +84,16 @@ def overridden(tree: Node, override: str) -> Node:
         Refusal: there is no ``=``, a key is empty, the value is missing or not YAML, or the path runs through a
             value that is not a mapping or beyond the end of a list.
     """
-    path, _, text = override.partition("=")
+    path, equals, text = override.partition("=")
     keys = path.strip().split(".")
     if not text.strip() or not all(keys) or path.startswith("-") or keys == ["extends"]:
+        instead = "Write one such as trl.max_steps=100."
+        if keys == ["extends"]:
+            instead = "Write `extends` in a file."
+        elif equals and not text.strip():
+            instead = f"Write {path.strip()}=null for no value."
         what = f"{override!r} is not a setting key=value."
-        raise config_error("bad-override", "", what, f"Write {path.strip('-')}=null for no value.", COMMAND_LINE)
+        raise config_error("bad-override", "", what, instead, COMMAND_LINE)
     return _placed(tree, keys, read_value(text, path.strip()), ())
 
 

@@ -34,8 +34,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_o
 
 def config_of(tree: Node, path: Path, *, evaluation_only: bool = False) -> RunConfig:
     """The run of a ``tree`` that the file ``path`` holds; see `load_config`."""
+    tree = Node({"name": Node(path.stem, tree.origin), **tree.value}, tree.origin)
     data = tree.plain()
-    data.setdefault("name", path.stem)
     data.setdefault("output_dir", f"runs/{data['name']}")
     for keys in _paths(data):
         _locate(data, tree, keys, path.parent)
@@ -51,7 +51,7 @@ def local_path(name: str, *folders: Path) -> Path | None:
     """The existing file or folder that ``name`` means: from the first of ``folders`` that has it, or shipped."""
     candidates = [Path(text) for text in dict.fromkeys((expanded(name), name))]
     places = [where / candidate for candidate in candidates for where in (*folders, CONFIGS.parent)]
-    return next((place.absolute() for place in places if os.path.exists(place)), None)  # noqa: PTH110 pathlib raises for a name that is too long
+    return next((place.absolute() for place in places if os.path.exists(place)), None)
 
 
 def _paths(data: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -122,6 +122,8 @@ def no_effect(given: Given) -> Said:
         yield "trl.max_tool_calling_iterations", "has no effect without tools or an environment."
     if given.number("evaluation.temperature") > 0 and given["evaluation.greedy"] and not given["evaluation.samples"]:
         yield "evaluation.temperature", "has no effect without evaluation.samples."
+    if given.written("trl.fsdp_config") and not given["trl.fsdp"]:
+        yield "trl.fsdp_config", "has no effect without trl.fsdp: true."
     if given.written("vllm") is not None and not given["trl.use_vllm"]:
         yield "vllm", "has no effect without trl.use_vllm: true."
     if given.written("model.revision") and Path(str(given.written("model.name_or_path"))).is_dir():

@@ -13,7 +13,7 @@ from evenkeel.trainer.run.config.problems import problem, raise_all
 
 
 def _folder_name(name: str) -> str:
-    if not re.fullmatch(r"[^./\\\s\0][^/\\\s\0]*", name):
+    if not re.fullmatch(r"[^.~/\\\s\0$][^/\\\s\0$]*", name):
         raise_all([problem("folder-name", f"is {name!r:.60}, which names no folder.", "Write one word.")])
     return name
 
@@ -30,7 +30,7 @@ def expanded(path: str) -> str:
 
 
 def _local_path(path: str) -> str:
-    is_there = os.path.exists(path)  # noqa: PTH110 pathlib raises for a name that is too long
+    is_there = os.path.exists(path)
     if not is_there and (found := re.search(r"\$\{[^}]*\}|\$[A-Za-z_]\w*|^~[^/]*", expanded(path))):
         what = f"is {path!r}, and {found[0]} is not set on this machine."
         raise_all([problem("unset-variable", what, "Write the path out.")])

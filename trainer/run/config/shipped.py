@@ -1,5 +1,6 @@
 """The run files that ship with the package, by their short names."""
 
+import os
 from pathlib import Path
 
 CONFIGS = Path(__file__).parents[3] / "configs"
@@ -25,12 +26,13 @@ def maker_of(path: str) -> str | None:
     return next((line for line in lines if line.startswith("python ") and f" --output {path} " in f"{line} "), None)
 
 
-def named_path(name: str) -> Path:
-    """``name`` if it exists, else the shipped file of that short name, else ``name``."""
-    path = Path(name)
-    return path if path.exists() else shipped_files().get(name.removesuffix(".yaml"), path)
-
-
 def named_file(name: str) -> str:
-    """`named_path` as text."""
-    return str(named_path(name))
+    """``name`` if it exists, else the shipped file of that short name, else ``name``."""
+    if os.path.exists(name):
+        return name
+    return str(shipped_files().get(name.removesuffix(".yaml"), name))
+
+
+def named_path(name: str) -> Path:
+    """`named_file` as a path."""
+    return Path(named_file(name))

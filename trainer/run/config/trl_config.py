@@ -109,7 +109,7 @@ def _shared(config: RunConfig) -> dict[str, Any]:
 def _made(kind: type["GRPOConfig"], arguments: dict[str, Any]) -> "GRPOConfig":
     try:
         return kind(**arguments)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:
         what = f"TRL refuses these arguments: {error}"
         raise config_error("refused-by-trl", "trl", what, "Change what it names.") from error
 

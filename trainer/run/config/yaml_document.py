@@ -5,6 +5,7 @@ and ``2024-01-01`` are text.
 """
 
 import io
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -81,9 +82,11 @@ def read_file(path: Path) -> Node:
 
 def _instead(path: Path) -> str:
     """What to name in place of a path that is no file."""
-    if (run := path / CONFIG).is_file():
+    if os.path.isfile(run := path / CONFIG):
         again = f"`evenkeel train {run} --resume {path}` goes on with it, `evenkeel train --rerun {path}` repeats it"
         return f"Name {run}; {again}."
+    if os.path.lexists(path):
+        return "Name a YAML file in UTF-8."
     names = [*shipped_files(), *map(str, path.parent.glob("*.yaml"))]
     return suggest(str(path), names, "Name a YAML file.")
 

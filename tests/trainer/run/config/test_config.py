@@ -71,6 +71,13 @@ def test_reading_the_configuration_module_and_a_commands_help_need_neither_torch
     assert done.stdout.splitlines()[-1] == "set()"
 
 
+@pytest.mark.parametrize("name", ["two words.yaml", ".hidden.yaml", "cost$HOME.yaml"])
+def test_a_file_whose_name_is_no_folders_is_told_of_its_key(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        load(tmp_path, name=name)
+    assert [(each.key, each.code) for each in caught.value.problems] == [("name", "folder-name")]
+
+
 def test_what_a_file_leaves_out_has_the_published_defaults(tmp_path: Path) -> None:
     config = load(tmp_path, name="kk-grpo.yaml")
     assert (config.name, config.output_dir, config.run_seed) == ("kk-grpo", "runs/kk-grpo", 42)

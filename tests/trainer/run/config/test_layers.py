@@ -104,6 +104,7 @@ def test_a_malformed_override_is_refused(override: str, path: str, code: str) ->
         overridden(tree, override)
     (problem,) = caught.value.problems
     assert (str(problem.origin), problem.key, problem.code) == ("command line", path, code)
+    assert ("=null" in problem.instead) == (override == "trl.beta=")
 
 
 def saved(folder: Path, **files: Any) -> Path:

@@ -35,6 +35,7 @@ BROKEN_AND_KEPT: list[tuple[str, Given, Given]] = [
     ("no-effect", trl(entropy_target=0.5), trl(entropy_target=0.5, use_adaptive_entropy=True)),
     ("no-effect", trl(ref_model_sync_steps=5), trl(ref_model_sync_steps=5, sync_ref_model=True)),
     ("no-effect", trl(save_steps=5, save_strategy="no"), trl(save_steps=5)),
+    ("no-effect", trl(fsdp_config="fsdp.json"), trl(fsdp_config="fsdp.json", fsdp=True)),
     ("no-effect", trl(sapo_temperature_neg=1.0), trl(sapo_temperature_neg=1.0, loss_type="sapo")),
     (
         "no-effect",

@@ -119,10 +119,11 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop.yaml").symlink_to("loop.yaml")
     (tmp_path / "large.yaml").write_text("".join(f"k{number}: 1\n" for number in range(100_000)))
     odd = [tmp_path / f"{name}.yaml" for name in ("absent", "pipe", "device", "loop", "large")]
-    for path in (*odd, tmp_path):
+    for path in (*odd, tmp_path, tmp_path / ("a" * 300)):
         with pytest.raises(Refusal) as caught:
             read_file(path)
         assert caught.value.code == "unreadable-file"
+        assert f"mean {path}" not in str(caught.value)
 
 
 KEYS = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1, max_size=6).filter("<<".__ne__)
