@@ -86,26 +86,26 @@ class Experiment:
         Each held-out set is a dataset of its own, ``test.<name>``, or ``test`` alone. Each reference is tried on every
         verifier that will score it.
         """
-        data = self.config.data
-        sets = data.test_sources
-        held_out = {"test" if [*sets] == ["test"] else f"test.{name}": [source] for name, source in sets.items()}
-        parts = {"train": [*data.train_sources.values()], **held_out}
-        rows = {
-            part: self._usable(sources, f"data.{part}", data.max_unusable if part == "train" else 0)
-            for part, sources in parts.items()
-            if sources
-        }
-        try_on_rows(self.environments, {f"data.{part}": each for part, each in rows.items()})
-        return {part: routed(each, self.environments) for part, each in rows.items()}
+        train = {"data.train": [*self.config.data.train_sources.values()]}
+        return self._tried({**train, **self._held_out_sources}, 0)
 
     @cached_property
     def held_out(self) -> dict[str, Any]:
         """Held-out sets by name, for an evaluation alone: each without up to ``data.max_unusable`` unusable rows."""
-        most = self.config.data.max_unusable
+        found = self._tried(self._held_out_sources, self.config.data.max_unusable)
+        return {part.removeprefix("test."): rows for part, rows in found.items()}
+
+    @property
+    def _held_out_sources(self) -> dict[str, list[Source]]:
         sets = self.config.data.test_sources
-        rows = {name: self._usable([source], f"data.test, {name}", most) for name, source in sets.items()}
-        try_on_rows(self.environments, {f"data.test, {name}": each for name, each in rows.items()})
-        return {name: routed(each, self.environments) for name, each in rows.items()}
+        return {"data.test" if [*sets] == ["test"] else f"data.test.{name}": [each] for name, each in sets.items()}
+
+    def _tried(self, parts: Mapping[str, Sequence[Source]], most_held_out: int) -> dict[str, Any]:
+        """Part, without ``data.``, → its usable rows, tried on verifiers and environments."""
+        most = {"data.train": self.config.data.max_unusable}
+        rows = {label: self._usable(parts[label], label, most.get(label, most_held_out)) for label in parts}
+        try_on_rows(self.environments, rows)
+        return {label.removeprefix("data."): routed(each, self.environments) for label, each in rows.items()}
 
     def loaded(self, sources: Iterable[Source], system_prompt: str | None) -> Any:
         """The rows of ``sources`` one after another, whether or not a verifier can use them."""

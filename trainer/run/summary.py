@@ -18,14 +18,15 @@ ACCURACY = "verifier/accuracy"
 def write_summary(run: Path, summary: Mapping[str, Any]) -> None:
     """Write ``summary.md``, without unknown values, and then ``summary.json``, which marks the run as finished."""
     known = {key: value for key, value in summary.items() if value is not None}
-    rows = [f"| {key.replace('_', ' ')} | {_shown(value)} |" for key, value in known.items()]
+    shown = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in known.items()}
+    rows = [f"| {key.replace('_', ' ')} | {value} |" for key, value in shown.items()]
     (run / SUMMARY_TEXT).write_text(
         "\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""]), encoding="utf-8"
     )
     write_json(run / SUMMARY, summary)
 
 
-def draw_reward_curve(run: Path, accuracy: str) -> None:
+def draw_reward_curve(run: Path) -> None:
     """``reward_curve.png`` from ``metrics.jsonl``: mean reward of the rollout batches, held-out accuracy."""
     import matplotlib
 
@@ -36,7 +37,7 @@ def draw_reward_curve(run: Path, accuracy: str) -> None:
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     for key, label, style in (
         ("reward", "mean reward, rollout batch", {"color": "#0072B2", "linewidth": 1.2}),
-        (f"eval_{accuracy}", "held-out accuracy", {"color": "#D55E00", "marker": "o", "linestyle": "--"}),
+        (f"eval_{ACCURACY}", "held-out accuracy", {"color": "#D55E00", "marker": "o", "linestyle": "--"}),
     ):
         points = [(line["step"], line[key]) for line in lines if line.get(key) is not None]
         if points:
@@ -62,7 +63,7 @@ def report(trainer: Any, config: RunConfig, run: Path) -> dict[str, Any]:
         values = [entry[metric] for entry in state.log_history if entry.get(metric)]
         return statistics.median(values) if values else None
 
-    draw_reward_curve(run, ACCURACY)
+    draw_reward_curve(run)
     summary = {
         "name": config.name,
         "seed": config.run_seed,
@@ -96,7 +97,3 @@ def report(trainer: Any, config: RunConfig, run: Path) -> dict[str, Any]:
     for command in (f"rollouts {where}", f"export {where} --to {to}", f"report {where}"):
         print(f"  evenkeel {command}", flush=True)
     return summary
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -3,14 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from evenkeel.errors import Problem, Refusal, closest
+from evenkeel.errors import Refusal, closest
 from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.shipped import maker_of
 from evenkeel.trainer.run.data.sources import use_offline_mode
 from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.record.files import file_fault, files_fault
 
+_MODEL = "model.name_or_path"
 _MOST_BYTES = 1 << 20
 """Of a chat template; those of published models have up to 20,000."""
 
@@ -42,8 +44,11 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
         )
     except Exception as error:  # tokenizers raises plain ones, transformers any
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        what = f"model.name_or_path = {name!r} cannot be opened: {first}"
-        raise folder_fault(name) or Refusal(what, code="tokenizer") from error
+        what = f"is {name!r}, whose tokenizer cannot be opened: {first}"
+        raise folder_fault(name) or config_error("tokenizer", _MODEL, what) from error
+    if not tokenizer("1")["input_ids"]:
+        what = f"The tokenizer of {name!r} reads no text: its files are missing."
+        raise Refusal(f"{what} Copy tokenizer.json into that folder.", code="tokenizer")
     if config.model.raw_prompts:
         special = tokenizer("1", return_special_tokens_mask=True)["special_tokens_mask"]
         if special[-1:] == [1]:
@@ -59,9 +64,8 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
         instead = "Name a Jinja file by model.chat_template, or write raw: rows as they are."
         raise Refusal(f"{what} {instead}", code="tokenizer")
     if what := _template_fault(tokenizer):
-        place = config.model.template_place
         what = f"the chat template of {file or name!r} {what}"
-        raise Refusal(problems=[Problem(place, what, code="tokenizer")])
+        raise config_error("tokenizer", config.model.template_place, what)
     wanted = config.model.assistant_prefix
     if wanted and not _prompt(tokenizer).endswith(wanted):
         prefix = wanted.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
@@ -76,9 +80,9 @@ def _text_of(file: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         fault = f"cannot be read: {in_words(error).rstrip('.')}"
     if fault or not text.strip():
-        place, what = ("model", "chat_template"), f"is {file!r}, which {fault or 'is empty'}."
+        what = f"is {file!r}, which {fault or 'is empty'}."
         instead = "Name a Jinja file, or write raw: rows as they are."
-        raise Refusal(problems=[Problem(place, what, instead, code="tokenizer")])
+        raise config_error("tokenizer", "model.chat_template", what, instead)
     return text
 
 
@@ -116,8 +120,4 @@ def folder_fault(name: str) -> Refusal | None:
         code, what = "no-model", "has no config.json, so it is not a model."
         instead = f"Name one of its checkpoints, such as {made[-1]}." if made else "Name a model's folder."
         instead = "Merge the adapter into its model (evenkeel export), and name that folder." if adapter else instead
-    if not what:
-        return None
-    place = ("model", "name_or_path")
-    fault = Problem(place, f"is {name!r}, which {what}", instead, code=code)
-    return Refusal(problems=[fault])
+    return config_error(code, _MODEL, f"is {name!r}, which {what}", instead) if what else None

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from evenkeel.trainer.run.processes import STOPPED, print_line
 from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS, REWARD_CURVE
 from evenkeel.trainer.run.record.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
-from evenkeel.trainer.run.summary import ACCURACY, report
+from evenkeel.trainer.run.summary import report
 
 
 def run_trainer(
@@ -44,7 +45,7 @@ def run_trainer(
     if (minutes := config.stopping.stall_minutes) is not None:
         trainer.add_callback(StallWatchdog(run / "stalls", 60 * minutes))
     trainer.add_callback(MetricsFile(run / METRICS))
-    trainer.add_callback(Progress(ACCURACY, lambda: trainer.parts.phases.now))
+    trainer.add_callback(Progress(lambda: trainer.parts.phases.now))
     trainer.add_callback(Samples(partial(samples, trainer._logs), config.logging.samples_every_steps))
     trainer.add_callback(stop)
     if log_callback is not None:
@@ -66,7 +67,7 @@ def run_trainer(
         if checkpoint is not None:
             words.append(f"a branch of {config.branch_of}" if begins else f"resumed from {checkpoint.name}")
         print(", ".join(words), flush=True)
-    with RunTime(run, writes=is_main):
+    with RunTime(run) if is_main else nullcontext():
         HEARTBEAT.enter("Starting the training" if checkpoint is None else f"Resuming from {checkpoint}")
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if stop.stopped:

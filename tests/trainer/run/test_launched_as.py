@@ -15,7 +15,6 @@ from trl import GRPOConfig
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command.train import main
-from evenkeel.trainer.run import launch
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.preflight import check_launched, follow_run_file
 from tests.scripts.test_train import SETTINGS, run_file
@@ -78,16 +77,6 @@ def test_processes_alone_or_without_their_engine_or_precision_are_refused(
         monkeypatch.setenv(f"ACCELERATE_USE_{engine}", "true")
     with pytest.raises(Refusal) if is_refused else nullcontext():
         check_launched(args, started)
-
-
-def test_what_is_refused_after_the_directory_is_made_takes_it_away(run_file, tmp_path, capsys, monkeypatch):
-    def refused(*_: object) -> None:
-        raise Refusal("not what was asked for", code="launch")
-
-    monkeypatch.setattr(launch, "record_choices", refused)
-    with patch.dict(os.environ):
-        assert main([str(run_file)]) == 2
-    assert not (tmp_path / "run").exists()
 
 
 FILES = [({}, "bf16"), ({"bf16": False}, "no"), ({"fp16": True, "bf16": False}, "fp16")]

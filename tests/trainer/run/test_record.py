@@ -53,9 +53,9 @@ def test_a_damaged_manifest_is_refused_and_a_damaged_summary_counts_as_absent(tm
 
 
 def test_summary_and_curve_come_from_the_runs_own_files(tmp_path: Path):
-    lines = [{"step": 0, "eval_accuracy": 0.25}, {"step": 1, "reward": 0.5}, {"step": 2, "reward": None}]
+    lines = [{"step": 0, "eval_verifier/accuracy": 0.25}, {"step": 1, "reward": 0.5}, {"step": 2, "reward": None}]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    draw_reward_curve(tmp_path, "accuracy")
+    draw_reward_curve(tmp_path)
     assert (tmp_path / "reward_curve.png").stat().st_size > 5_000
     write_summary(tmp_path, {"name": "run", "accuracy_after": 0.123456, "token_weight": None})
     assert "| accuracy after | 0.1235 |" in (tmp_path / "summary.md").read_text()

@@ -153,5 +153,5 @@ def test_the_stacks_are_written_where_nothing_moves(tmp_path: Path, moves: bool)
 
 def test_steps_are_counted_from_1():
     nothing: Any = None
-    Progress("accuracy", lambda: "generate").on_step_begin(nothing, TrainerState(max_steps=4), nothing)
+    Progress(lambda: "generate").on_step_begin(nothing, TrainerState(max_steps=4), nothing)
     assert HEARTBEAT.stage() == "step 1/4: generates completions"

@@ -9,6 +9,7 @@ from tqdm import tqdm
 from transformers import TrainerCallback
 
 from evenkeel.trainer.run.heartbeat import HEARTBEAT
+from evenkeel.trainer.run.summary import ACCURACY
 
 _DOING = {
     "generate": "generates completions",
@@ -23,6 +24,8 @@ _DOING = {
 """Phase of a step → what the run does in it."""
 SECONDS_BETWEEN_LINES = 10.0
 """In a log file, where no bar moves."""
+_SHOWN = {"reward": "reward", "accuracy": ACCURACY, "length": "completions/mean_length", "entropy": "entropy"}
+"""Word → metric."""
 
 
 class Progress(TrainerCallback):
@@ -31,18 +34,11 @@ class Progress(TrainerCallback):
     Where that line does not come for long, `HEARTBEAT` prints the phase.
 
     Args:
-        accuracy: key of the metric that is shown as accuracy.
         phase: returns the current phase of a step, of `evenkeel.trainer.step.phases.TIMED`; ``None`` between steps.
     """
 
-    def __init__(self, accuracy: str, phase: Callable[[], str | None]) -> None:
+    def __init__(self, phase: Callable[[], str | None]) -> None:
         self.phase = phase
-        self.shown = {
-            "reward": "reward",
-            "accuracy": accuracy,
-            "length": "completions/mean_length",
-            "entropy": "entropy",
-        }
         self.bar: Any = None
         self.last_line = 0.0
 
@@ -65,10 +61,10 @@ class Progress(TrainerCallback):
         HEARTBEAT.has_stepped = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-        if state.is_world_process_zero and (held_out := (logs or {}).get(f"eval_{self.shown['accuracy']}")) is not None:
+        if state.is_world_process_zero and (held_out := (logs or {}).get(f"eval_{ACCURACY}")) is not None:
             tqdm.write(f"step {state.global_step}: held-out accuracy {held_out:.3f}")
             HEARTBEAT.printed()
-        values = {name: f"{logs[key]:.3g}" for name, key in self.shown.items() if (logs or {}).get(key) is not None}
+        values = {name: f"{logs[key]:.3g}" for name, key in _SHOWN.items() if (logs or {}).get(key) is not None}
         if not state.is_world_process_zero or "reward" not in values:
             return
         if self.bar is not None:

@@ -11,7 +11,7 @@ from evenkeel.errors import Problem, Refusal, Severity
 from evenkeel.rewards.registry import CodeNotRunError
 from evenkeel.trainer.run.check.model import model_settings, skeleton_of
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.config.trl_arguments import grpo_default
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.data.conversations import as_messages
 from evenkeel.trainer.run.experiment import Experiment
@@ -105,7 +105,11 @@ class CheckContext:
     @cached_property
     def longest(self) -> dict[str, list[Any]]:
         """The `_LONGEST` prompts of each set with the most characters."""
-        return {part: nlargest(_LONGEST, rows["prompt"][:], key=_characters) for part, rows in self.rows.items()}
+
+        def characters(prompt: Any) -> int:
+            return sum(len(message["content"]) for message in as_messages(prompt))
+
+        return {part: nlargest(_LONGEST, rows["prompt"][:], key=characters) for part, rows in self.rows.items()}
 
     @cached_property
     def longest_prompts(self) -> dict[str, int]:
@@ -118,23 +122,15 @@ class CheckContext:
         """Prompts of a set as the policy reads them; a `Refusal` where its template fails."""
         if self.config.model.raw_prompts:
             return prompts
-        tokenizer, options = self.tokenizer, self.argument("chat_template_kwargs") or {}
+        tokenizer, options = self.tokenizer, self.config.argument("chat_template_kwargs") or {}
         try:
             return tokenizer.apply_chat_template(prompts, add_generation_prompt=True, tokenize=False, **options)
         except Exception as fault:  # a template is a program of its own
             what = f"the model's chat template cannot write its prompts: {in_words(fault)}"
-            raise Refusal(problems=[Problem(("data", *part.split(".")), what, code="tokenizer")]) from fault
-
-    def argument(self, name: str) -> Any:
-        """One of TRL's arguments, as the file gives it or TRL's default."""
-        return self.config.trl.get(name, grpo_default(name))
+            raise config_error("tokenizer", f"data.{part}", what) from fault
 
 
 def first_of(items: Sequence[object], most: int = 5) -> str:
     """The first ``most`` items, and the number of others."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(map(str, items[:most])) + more
-
-
-def _characters(prompt: Any) -> int:
-    return sum(len(message["content"]) for message in as_messages(prompt))

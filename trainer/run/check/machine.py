@@ -16,10 +16,10 @@ def machine_problems(context: CheckContext) -> Iterator[Problem]:
     """A missing GPU or vLLM."""
     import torch
 
-    if not context.argument("use_cpu") and not torch.cuda.is_available():
+    if not context.config.argument("use_cpu") and not torch.cuda.is_available():
         what = "is not true, and torch finds no GPU here: what depends on one is not checked."
         yield Problem(("trl", "use_cpu"), what, code="no-gpu", severity="warning")
-    if context.argument("use_vllm") and find_spec("vllm") is None:
+    if context.config.argument("use_vllm") and find_spec("vllm") is None:
         yield Problem(("trl", "use_vllm"), "needs vLLM, which is not installed.", "Install extra vllm.", code="no-vllm")
 
 
@@ -28,7 +28,7 @@ def disk_problems(context: CheckContext, size: ModelSize) -> Iterator[Problem]:
     wanted = Path(context.config.output_dir).absolute()
     above = next(path for path in (wanted, *wanted.parents) if path.exists())
     one, free = 3 * size.trained * _weight_bytes(context), shutil.disk_usage(above).free
-    if one > free and context.argument("save_strategy") != "no":
+    if one > free and context.config.argument("save_strategy") != "no":
         what = f"has {in_gib(free)} free, and a checkpoint takes {in_gib(one)}."
         yield Problem(("output_dir",), what, code="disk-too-small")
 
@@ -46,7 +46,7 @@ def memory_estimates(
     context: CheckContext, size: ModelSize, device_bytes: int | None
 ) -> dict[Sharding, MemoryEstimate]:
     """Estimates by sharding. vLLM's share is left out where the device's size is not known."""
-    plan, argument, vllm = context.plan, context.argument, context.argument("use_vllm")
+    plan, argument, vllm = context.plan, context.config.argument, context.config.argument("use_vllm")
     weights, processes = _weight_bytes(context), context.experiment.processes
     colocated = vllm and argument("vllm_mode") == "colocate" and not argument("vllm_enable_sleep_mode")
     options = context.args.accelerator_config.gradient_accumulation_kwargs or {}
@@ -78,7 +78,7 @@ def device_memory(context: CheckContext) -> int | None:
     """Bytes of the first GPU, or on the CPU one process's share of the memory; ``None`` where a GPU is missing."""
     import torch
 
-    if not context.argument("use_cpu"):
+    if not context.config.argument("use_cpu"):
         return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else None
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // context.experiment.processes
 

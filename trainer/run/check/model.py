@@ -5,12 +5,12 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from evenkeel.errors import Problem, Refusal
 from evenkeel.trainer.run.check.memory import ModelSize
 from evenkeel.trainer.run.config import RunConfig, lora_config
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.tokenizer import folder_fault
 
-_MODEL = ("model", "name_or_path")
+_MODEL = "model.name_or_path"
 
 
 def model_settings(config: RunConfig) -> Any:
@@ -32,7 +32,7 @@ def model_settings(config: RunConfig) -> Any:
     except Exception as fault:  # each class of models rejects values of a config.json in its own way
         first = (str(fault).strip() or type(fault).__name__).splitlines()[0]
         what = f"is {model.name_or_path!r}, which cannot be read: {first}"
-        raise Refusal(problems=[Problem(_MODEL, what, code="unreadable-model")]) from fault
+        raise config_error("unreadable-model", _MODEL, what) from fault
     names = settings.architectures or []
     own = "AutoModelForCausalLM" in (getattr(settings, "auto_map", None) or {})
     writers = {
@@ -41,7 +41,7 @@ def model_settings(config: RunConfig) -> Any:
     }
     if names and not own and not writers & {*names}:
         what = f"is {model.name_or_path!r}, a {names[0]}, not a causal language model."
-        raise Refusal(problems=[Problem(_MODEL, what, "Name a model for text.", code="not-a-language-model")])
+        raise config_error("not-a-language-model", _MODEL, what, "Name a model for text.")
     return settings
 
 

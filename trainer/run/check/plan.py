@@ -34,9 +34,11 @@ def plan_of(context: CheckContext) -> Plan:
     """The plan of a run whose parts could be built."""
     batch, rows, passes = context.plan, len(context.rows["train"]), context.strategies.schedule.num_passes
     of_rollout = batch.optimizer_steps_per_rollout * passes
-    steps = int(context.argument("max_steps"))
+    steps = int(context.config.argument("max_steps"))
     if steps <= 0:
-        steps = math.ceil(context.argument("num_train_epochs") * (rows // batch.prompts_per_rollout) * of_rollout)
+        steps = math.ceil(
+            context.config.argument("num_train_epochs") * (rows // batch.prompts_per_rollout) * of_rollout
+        )
     rollouts = math.ceil(steps / of_rollout)
     completions = rollouts * batch.sequences_per_rollout
     held_out = sum(len(each) for part, each in context.rows.items() if part != "train")
@@ -53,7 +55,7 @@ def plan_of(context: CheckContext) -> Plan:
         optimizer_steps=steps,
         epochs=rollouts * batch.prompts_per_rollout / rows,
         completions=completions,
-        tokens_generated=completions * context.argument("max_completion_length"),
+        tokens_generated=completions * context.config.argument("max_completion_length"),
         passes=batch.num_iterations * passes,
         evaluations=evaluation.before + between + 1 if held_out else 0,
         completions_per_evaluation=held_out * sum(decoding.samples for decoding in evaluation.decodings),

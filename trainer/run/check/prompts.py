@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evenkeel.errors import Problem, Refusal
+from evenkeel.errors import Problem
 from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.check.context import CheckContext
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.data.conversations import TEMPLATE_MARKS
 
 _ANSWER = "7"
@@ -29,10 +30,10 @@ def check_bounded(context: CheckContext) -> None:
     conversations: list[Any] = []
     for part, rows in context.rows.items():
         conversations += rows["prompt"][:_LOOKED_AT] + context.longest[part]
-    fault = rendering_fault(context.tokenizer, conversations, context.argument("chat_template_kwargs"))
+    fault = rendering_fault(context.tokenizer, conversations, context.config.argument("chat_template_kwargs"))
     if fault:
-        place = context.config.model.template_place
-        refusal = Refusal(problems=[Problem(place, f"its chat template {fault}", code="tokenizer")])
+        what = f"its chat template {fault}"
+        refusal = config_error("tokenizer", context.config.model.template_place, what)
         context.faults["tokenizer"] = refusal
         raise refusal
 
@@ -43,7 +44,7 @@ def template_problems(context: CheckContext) -> Iterator[Problem]:
         yield from _raw_problems(context)
         return
     tokenizer, model = context.tokenizer, context.config.model
-    place, prefix = model.template_place, model.assistant_prefix or ""
+    place, prefix = tuple(model.template_place.split(".")), model.assistant_prefix or ""
     if (cue := missing_cue(tokenizer, prefix)) is not None:
         what = f"has a chat template without a generation prompt: the policy would have to begin with {cue!r}."
         yield Problem(place, what, f"Write `model.assistant_prefix: {cue!r}`.", code="no-generation-prompt")
@@ -148,10 +149,10 @@ def form_problems(context: CheckContext) -> Iterator[Problem]:
 
 def length_problems(context: CheckContext) -> Iterator[Problem]:
     """Prompts too long for the longest completion to fit into the model's context, or into vLLM's."""
-    completion = context.argument("max_completion_length")
+    completion = context.config.argument("max_completion_length")
     limits = [("the model's context", getattr(context.text_settings, "max_position_embeddings", None))]
-    if context.argument("use_vllm"):
-        limits.append(("trl.vllm_max_model_length", context.argument("vllm_max_model_length")))
+    if context.config.argument("use_vllm"):
+        limits.append(("trl.vllm_max_model_length", context.config.argument("vllm_max_model_length")))
     longest = max(context.longest_prompts.values(), default=0)
     for name, limit in limits:
         if isinstance(limit, int) and 0 < limit < longest + completion:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from evenkeel.errors import Problem, counted
+from evenkeel.errors import counted
 from evenkeel.trainer.run.check.check import Checked
 from evenkeel.trainer.run.check.machine import in_gib
 from evenkeel.trainer.run.check.plan import plan_lines
@@ -19,7 +19,7 @@ def text_report(checked: Checked, path: str) -> str:
         largest_first = sorted(estimate.terms, key=lambda term: -term.bytes)
         terms = ", ".join(f"{term.name} {in_gib(term.bytes)}" for term in largest_first)
         lines.append(f"Memory, an estimate ({way}): {in_gib(estimate.peak)}: {terms}.")
-    lines += ["", *(_line(problem) for problem in checked.problems)] if checked.problems else []
+    lines += ["", *(f"{each.severity}: {each}" for each in checked.problems)] if checked.problems else []
     return "\n".join([*lines, "", f"{path}: {counted([problem.severity for problem in checked.problems])}."])
 
 
@@ -47,8 +47,4 @@ def brief_lines(checked: Checked) -> Iterator[str]:
     """The plan, and every warning."""
     if checked.plan is not None:
         yield from plan_lines(checked.plan)
-    yield from (_line(problem) for problem in checked.problems if problem.severity == "warning")
-
-
-def _line(problem: Problem) -> str:
-    return f"{problem.severity}: {problem}"
+    yield from (f"warning: {each}" for each in checked.problems if each.severity == "warning")

@@ -5,6 +5,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from evenkeel.errors import Problem, Severity
 from evenkeel.trainer.run.check.context import CheckContext
 from evenkeel.trainer.run.check.model import model_class, without_zero3
@@ -44,7 +46,11 @@ def model_problems(context: CheckContext) -> Iterator[Problem]:
     if Path(name).is_dir() and not {each.suffix for each in folder.iterdir()} & {".safetensors", ".bin"}:
         what = "holds no weights that transformers reads, such as model.safetensors."
         yield Problem(_MODEL, what, "Save them there, of GGUF by from_pretrained(…, gguf_file=…).", code="no-weights")
-    stored = stored_weights(folder)
+    try:
+        stored = stored_weights(folder)
+    except SafetensorError as error:
+        yield Problem(_MODEL, f"has weights that cannot be read: {error}.", "Copy them again.", code="damaged-weights")
+        return
     for how, names in compared(context.settings, stored).items() if stored else ():
         if names:
             what = f"has {len(names)} weights that {how}, by its config.json (first {names[0]})."

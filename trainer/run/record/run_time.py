@@ -15,13 +15,10 @@ SECONDS_BETWEEN_WRITES = 5.0
 
 
 class RunTime:
-    """The clock of one part: writes ``seconds.json`` every few seconds, from a thread of its own, and at its end.
+    """The clock of one part: writes ``seconds.json`` every few seconds, from a thread of its own, and at its end."""
 
-    ``writes`` is false on all ranks but one.
-    """
-
-    def __init__(self, run: Path, *, writes: bool = True) -> None:
-        self.file, self.writes = run / SECONDS, writes
+    def __init__(self, run: Path) -> None:
+        self.file = run / SECONDS
         self._parts = RunRecord(run).parts
         self._began = datetime.now(UTC).isoformat(timespec="seconds")
         self._started = time.monotonic()
@@ -29,14 +26,12 @@ class RunTime:
         self._thread = threading.Thread(target=self._watch, name="run-time", daemon=True)
 
     def __enter__(self) -> Self:
-        if self.writes:
-            self._thread.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        if self._thread.is_alive():
-            self._thread.join()  # it writes the last time
+        self._thread.join()  # it writes the last time
 
     def _watch(self) -> None:
         self._write()

@@ -214,14 +214,6 @@ def test_the_right_run_ends_with_status_zero(workshop: Path, capsys: pytest.Capt
     assert "0 errors, 0 warnings" in capsys.readouterr().out
 
 
-def test_a_number_of_processes_that_is_none_is_refused(workshop: Path, capsys: pytest.CaptureFixture[str]):
-    for text in ("0", "three"):
-        with pytest.raises(SystemExit) as caught:
-            main([str(workshop / "run.yaml"), "--processes", text])
-        assert caught.value.code == 2
-        assert "argument --processes" in capsys.readouterr().err
-
-
 def test_training_is_refused_for_an_error_before_anything_is_written(
     workshop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

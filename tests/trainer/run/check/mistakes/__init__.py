@@ -51,7 +51,6 @@ FORM = "{verifier: {name: soft_overlong, max_tokens: 8, buffer_tokens: 2}}"
 FORM_FIRST = (model("value_head"), f"rewards=[{FORM}, {{verifier: math_answer}}]")
 FORM_ALONE = (model("huge"), "model.lora={r: 1, target_modules: [q_proj]}", f"rewards=[{FORM}]")
 ROWS_TWICE = (model("other_eos"), rows("twice.jsonl"), "data.test.path=data/seen.jsonl", "trl.use_cpu=false")
-ANSWERED = (model("cut_weights"), rows("answered.jsonl"))
 """What several warnings are found in, by one check."""
 
 MODELS = [
@@ -60,7 +59,7 @@ MODELS = [
     mistake("a run's directory", "no-model", model("a_run"), says="checkpoint-4"),
     mistake("an adapter", "no-model", model("adapter")),
     mistake("no chat template", "tokenizer", model("no_template"), says="has no chat template"),
-    mistake("no tokenizer", "unexplained", model("no_tokenizer")),
+    mistake("no tokenizer", "tokenizer", model("no_tokenizer"), says="reads no text"),
     mistake("one file of a model", "no-model-folder", model("tiny/model.safetensors")),
     mistake("an encoder", "not-a-language-model", model("encoder")),
     mistake("a config.json that was cut off", "unreadable-model", model("cut_off")),
@@ -79,7 +78,7 @@ MODELS = [
     ),
     mistake("wider layers than the weights", "other-weights", model("wider")),
     warned("a value model", "other-weights", *FORM_FIRST, says="v_head"),
-    warned("weights that were cut off", "unexplained", *ANSWERED),
+    mistake("weights that were cut off", "damaged-weights", model("cut_weights"), says="cannot be read"),
     mistake("quantized weights without an adapter", "quantized-weights", model("quantized"), says="gguf"),
     mistake("weights in a GGUF file alone", "no-weights", model("gguf_alone")),
     mistake("no generation prompt", "no-generation-prompt", model("no_turn")),
@@ -97,7 +96,7 @@ ROWS = [
     mistake("a reference that is null", "unusable-reference", rows("null_reference.jsonl"), says="row 3"),
     mistake("held out, null", "unusable-reference", "data.test.path=data/null_reference.jsonl", says="data.test"),
     mistake("fewer rows than a rollout", "refusal", "data.train.max_rows=3", says="4"),
-    warned("a prompt with its answer", "prompt-ends-with-answer", *ANSWERED),
+    warned("a prompt with its answer", "prompt-ends-with-answer", rows("answered.jsonl")),
 ]
 
 REWARDS = [
@@ -112,7 +111,7 @@ REWARDS = [
 LAUNCH = [
     warned("a GPU that is not there", "no-gpu", *ROWS_TWICE),
     mistake("the same tool twice", "tool-twice", "tools=[calculator, calculator]", says="calculator"),
-    mistake("the best of one evaluation", "unknown-metric", "evaluation.keep_best=eval/test/avg@1", says="every_steps"),
+    mistake("the best of one evaluation", "unknown-metric", "evaluation.keep_best=eval/avg", says="avg@1, and `every"),
 ]
 
 RAW = "model.chat_template=raw"
