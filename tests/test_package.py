@@ -1,6 +1,5 @@
 """The package as its users have it: its names, its command, a user's own files of the same names beside it."""
 
-import json
 import os
 import re
 import resource
@@ -48,13 +47,6 @@ def test_what_is_exported_is_what_is_promised():
     assert all(getattr(evenkeel, name) is not None for name in STABLE)
     with pytest.raises(AttributeError, match="RLVRtrainer"):
         _ = evenkeel.RLVRtrainer
-
-
-@pytest.mark.slow
-def test_the_command_finds_a_users_own_parts(folder: Path):
-    (folder / "my_parts.py").write_text("def halved(rewards):\n    return rewards / 2\n")
-    own = ["check", "quickstart", "algorithm.advantage=my_parts:halved", "--json"]
-    assert json.loads(ran(folder, *own, python=str(Path(sys.executable).with_name("evenkeel"))))["ok"]
 
 
 @pytest.mark.parametrize("words", ["--help", "verifiers --help"])

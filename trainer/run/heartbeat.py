@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+SECONDS = 30.0
+
 
 class Heartbeat:
-    """Prints the stage of the run whenever nothing was printed for ``seconds``.
+    """Prints the stage of the run whenever nothing was printed for `SECONDS`.
 
     From a thread: a stage, such as loading a model, may be one long call. Silent where a bar moves on a terminal, and
     on every rank but the first.
@@ -19,8 +21,7 @@ class Heartbeat:
         has_stepped: an optimizer step was made: the run file's settings work.
     """
 
-    def __init__(self, seconds: float = 30.0) -> None:
-        self.seconds = seconds
+    def __init__(self) -> None:
         self.stage: Callable[[], str] = str
         self.has_stepped = False
         self.since = self.last_line = time.monotonic()
@@ -47,9 +48,9 @@ class Heartbeat:
             over.set()
 
     def _beat(self, over: threading.Event) -> None:
-        while not over.wait(max(0.01, self.last_line + self.seconds - time.monotonic())):
+        while not over.wait(max(0.01, self.last_line + SECONDS - time.monotonic())):
             now = time.monotonic()
-            if now - self.last_line >= self.seconds:
+            if now - self.last_line >= SECONDS:
                 if stage := self.stage():
                     print(f"{stage}, for {now - self.since:.0f} s", flush=True)
                 self.printed()

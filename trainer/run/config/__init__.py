@@ -3,7 +3,7 @@
 from evenkeel.trainer.run.config.batch_plan import BatchPlan, batch_plan
 from evenkeel.trainer.run.config.data_section import Columns, Source
 from evenkeel.trainer.run.config.loading import load_config, local_path
-from evenkeel.trainer.run.config.schema import Reward, RunConfig
+from evenkeel.trainer.run.config.schema import RunConfig
 from evenkeel.trainer.run.config.trl_config import (
     evaluation_arguments,
     grpo_config,
@@ -15,7 +15,6 @@ from evenkeel.trainer.run.config.trl_config import (
 __all__ = [
     "BatchPlan",
     "Columns",
-    "Reward",
     "RunConfig",
     "Source",
     "batch_plan",

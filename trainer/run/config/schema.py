@@ -271,14 +271,12 @@ class RunConfig(Section):
         if not (info.context or {}).get("evaluation_only"):
             raise_all(conflicts(self.model_dump()))
         labels = [reward.label for reward in self.rewards]
-        raise_all(
+        twice = [
             problem("label-twice", f"has the name {label!r} of another.", "Write another `name:`.", ("rewards", index))
             for index, label in enumerate(labels)
             if label in labels[:index]
-        )
-        raise_all(self._unmatched_tasks())
-        raise_all(self._unread_columns())
-        raise_all(self._beside_raw_prompts())
+        ]
+        raise_all([*twice, *self._unmatched_tasks(), *self._unread_columns(), *self._beside_raw_prompts()])
         names = [name for decoding in self.evaluation.decodings for name in decoding.metrics]
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
         wanted, is_never = self.evaluation.keep_best, self.evaluation.every_steps is None

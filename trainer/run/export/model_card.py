@@ -26,22 +26,12 @@ def model_card(source: Source, record: Mapping[str, Any], gap: float, dtype: str
         pipeline_tag="text-generation",
         tags=["rlvr", "reinforcement-learning", "trl", "evenkeel", part_name(config.algorithm.advantage)],
     )
-    base = f"`{Path(model).name}` (a local folder)"
-    if _is_hub_id(model):
-        revision = f" at `{config.model.revision}`" if config.model.revision else ""
-        base = f"[{model}](https://huggingface.co/{model}){revision}"
-    how = "full training"
-    if config.model.lora is not None:
-        how = f"a LoRA adapter of rank {config.model.lora.get('r', 8)}, merged into the weights"
-        if config.model.quantization is not None:
-            how = f"{how} that it was trained on: the 4-bit weights, dequantized"
     card = ModelCard.from_template(
         data,
         template_path=str(TEMPLATE),
         name=config.name,
-        base=base,
+        folder=None if _is_hub_id(model) else Path(model).name,
         step=source.step,
-        how=how,
         config=config,
         system_prompt=repr(config.data.system_prompt),
         results=run.results(source.step),

@@ -16,7 +16,6 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.command.check import main
-from evenkeel.trainer.command.train import main as train
 from evenkeel.trainer.run import chat_template_trial
 from evenkeel.trainer.run.check.check import checked
 from evenkeel.trainer.run.check.model import model_settings, skeleton_of
@@ -212,17 +211,6 @@ def test_a_pipe_in_place_of_a_file_of_the_model_or_of_rows_is_refused(workshop: 
 def test_the_right_run_ends_with_status_zero(workshop: Path, capsys: pytest.CaptureFixture[str]):
     assert main([str(workshop / "run.yaml"), "--device-memory", "80"]) == 0
     assert "0 errors, 0 warnings" in capsys.readouterr().out
-
-
-def test_training_is_refused_for_an_error_before_anything_is_written(
-    workshop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    output = f"output_dir={tmp_path / 'run'}"
-    assert train([str(workshop / "run.yaml"), output, "data.train.path=data/long.jsonl", "rewards.0.weight=0.0"]) == 2
-    said = capsys.readouterr().err
-    assert "context of 128" in said
-    assert "rewards.0.weight" in said
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])
