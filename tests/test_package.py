@@ -36,8 +36,9 @@ def ended(folder: Path, *command: str, **variables: str) -> subprocess.Completed
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def ran(folder: Path, *command: str, python: str = sys.executable) -> str:
-    done = ended(folder, python, *command, HF_HUB_OFFLINE="1", WANDB_MODE="offline")  # transformers prints a line of it
+def ran(folder: Path, *command: str) -> str:
+    variables = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}  # transformers prints a line of it
+    done = ended(folder, sys.executable, *command, **variables)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

@@ -26,6 +26,7 @@ train --report_to wandb quickstart --max_steps -1  →  train quickstart logging
 train x.yaml --run_name 'a: b' --bf16 no  →  train x.yaml 'name="a: b"' trl.bf16=false
 train --data D --reward a.b c  →  train data.train.path=D 'rewards=[{verifier: "a:b"}, {verifier: c}]'
 train x.yaml --resume_from_checkpoint runs/x  →  train x.yaml --resume runs/x
+train x.yaml --resume seed=3  →  train x.yaml seed=3 --resume
 launch x.yaml --num_processes 2 --lr 1 seed=1  →  launch --num_processes 2 x.yaml trl.learning_rate=1 seed=1
 launch --cpu --model M  →  launch --cpu -m evenkeel train model.name_or_path=M
 launch -m evenkeel evaluate A B --beta 1  →  launch -m evenkeel evaluate A B --beta 1

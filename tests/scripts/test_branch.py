@@ -153,7 +153,7 @@ def test_what_a_branch_cannot_change_is_refused(parent: Path):
     for change, said in REFUSED.items():
         experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-2'}", change])
         with pytest.raises(Refusal) as refused:
-            branch_of(experiment, data_fingerprint(experiment.rows["train"]), 1)
+            branch_of(experiment, data_fingerprint(experiment.rows["train"]))
         assert said in str(refused.value)
 
 

@@ -56,8 +56,8 @@ class Outcome:
 
 def ended(how: str, folder: Path, case: Case) -> tuple[str, str]:
     """The kind of the outcome and its words: the case's environment, the launcher before it, then what is tried."""
+    from evenkeel.trainer.command.launch import main as launched
     from evenkeel.trainer.command.train import main
-    from evenkeel.trainer.run.launcher import launched
 
     os.chdir(folder)
     os.environ.update(case.environment)

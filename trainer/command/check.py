@@ -33,7 +33,7 @@ from evenkeel.trainer.run.processes import REFUSED
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_intermixed_args(argv)
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    with redirect_stdout(sys.stderr):  # what transformers and a user's parts print does not belong to the report
+    with redirect_stdout(sys.stderr):  # what others print is not the report's
         with suppress(Refusal):  # which is a part of the report
             load_libraries(arguments.config, arguments.overrides)
         from evenkeel.trainer.run.check.check import checked

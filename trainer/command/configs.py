@@ -8,12 +8,11 @@ Paths that begin with `configs/` mean the shipped files, wherever the file lies 
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from shutil import copyfile
 
-from evenkeel.errors import suggest
+from evenkeel.errors import Refusal, suggest
 from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.run.config.layers import extended
 from evenkeel.trainer.run.config.shipped import shipped_files
@@ -35,12 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{name:<{width}}{first.removeprefix('#').strip() if first.startswith('#') else ''}")
         return 0
     if given.name not in files:
-        print(f"There is no shipped file {given.name!r}. {suggest(given.name, files)}", file=sys.stderr)
-        return 2
+        raise Refusal(f"There is no shipped file {given.name!r}. {suggest(given.name, files)}")
     source, target = files[given.name], given.to or Path(files[given.name].name)
     if target.exists():
-        print(f"{target} is there already. Name another file.", file=sys.stderr)
-        return 2
+        raise Refusal(f"{target} is there already. Name another file.")
     text = _whole(source)
     if found := _SCHEMA.match(text):
         schema = target.with_name(Path(found[1]).name)

@@ -15,10 +15,11 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from evenkeel.trainer.command import RUN_FILE, command_line
+from evenkeel.trainer.command import RUN_FILE, command_line, refused_in_words
 from evenkeel.trainer.run.config.shipped import named_file
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if argv is None else argv
     if not given or given[0] in ("-h", "--help"):

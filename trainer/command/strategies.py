@@ -39,10 +39,10 @@ def _documentation(name: str) -> str:
     from evenkeel.trainer.algorithms.registry import KINDS, built_in
 
     families = {kind: built_in(kind) for kind in KINDS}
-    found = [f"algorithm.{kind}: {name}\n\n{getdoc(parts[name])}" for kind, parts in families.items() if name in parts]
-    if not found:
+    kinds = [kind for kind in KINDS if name in families[kind]]
+    if not kinds:
         raise Refusal(f"There is no strategy {name!r}. {suggest(name, chain(*families.values()))}")
-    return "\n\n".join(found)
+    return "\n\n".join(f"algorithm.{kind}: {name}\n\n{getdoc(families[kind][name])}" for kind in kinds)
 
 
 def parser() -> argparse.ArgumentParser:

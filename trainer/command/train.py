@@ -153,9 +153,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     if arguments.rerun is not None and (arguments.config is not None or arguments.resume is not None):
         command.error("--rerun repeats a run as it was, and takes nothing else")
     if arguments.rerun is None and arguments.config is None:
-        command.error("name one YAML file to run, before --resume, or a run directory to repeat with --rerun")
-    if "=" in (arguments.resume or "") and not os.path.exists(arguments.resume):
-        command.error(f"--resume took {arguments.resume} for a directory: write settings before it")
+        command.error("name a run file, before --resume, or a run's directory by --rerun")
     if arguments.accept_changes and arguments.resume is None:
         command.error("--accept-changes needs --resume")
     return arguments

@@ -66,7 +66,8 @@ def translated(command: str, words: Sequence[str], parser: Callable[[], argparse
         elif command == "launch" and not runs and os.path.isfile(word) and not word.endswith((".yaml", ".yml")):
             return [*words]  # a script
         elif option in own:
-            options += [f"{option}={value}"] if equals else [option, *(_taken(left) if own[option] != 0 else [])]
+            is_bare = own[option] == 0 or (own[option] == "?" and left and SETTING.match(left[0]))
+            options += [f"{option}={value}"] if equals else [option, *([] if is_bare else _taken(left))]
         elif not word.startswith("--"):
             (settings if SETTING.match(word) else runs).append(word)
         elif flag == "--config":

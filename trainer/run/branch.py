@@ -98,7 +98,7 @@ def checkpoint_at(named: str) -> Path:
     return found.absolute()
 
 
-def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branch | None:
+def branch_of(experiment: Any, train_rows: str | None) -> Branch | None:
     """Where the run of an `Experiment` begins, if that is another run's checkpoint.
 
     Args:
@@ -118,9 +118,9 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
         what = f"is {checkpoint}: {fault}."
         raise config_error("branch", "branch_of", what, "Name another checkpoint of that run.")
     parent = RunRecord(checkpoint.parent)
-    theirs = type(experiment)(parent.config, experiment.folder, world_size)
+    theirs = type(experiment)(parent.config, experiment.folder, experiment.processes)
     reasons = [*_unfit(experiment, parent)]
-    if changed := _differences(experiment, theirs, parent.manifest, train_rows, world_size):
+    if changed := _differences(experiment, theirs, parent.manifest, train_rows):
         shown = "".join(f"\n  {line}" for line in changed)
         reasons.append(f"A branch has its parent's policy, optimizer and prompts. Not as in {parent.path}:{shown}")
     before, now = theirs.steps_per_rollout, experiment.steps_per_rollout
@@ -150,9 +150,9 @@ def _unfit(experiment: Any, parent: RunRecord) -> Iterator[str]:
         yield f"{parent.path} trained with speed.staleness. Branch from a run with staleness: 0; a branch may have any."
 
 
-def _differences(ours: Any, theirs: Any, record: dict[str, Any], train_rows: str | None, world_size: int) -> list[str]:
+def _differences(ours: Any, theirs: Any, record: dict[str, Any], train_rows: str | None) -> list[str]:
     """A line for each thing that must be the parent's and is not: ``seed: 4 → 5``."""
-    now = {"world_size": world_size, "model_files": policy_files(ours.config)}
+    now = {"world_size": ours.processes, "model_files": policy_files(ours.config)}
     before = {name: record.get(name) for name in now}
     if train_rows is not None:
         now |= {"data_fingerprints": {"train": train_rows}}

@@ -69,8 +69,7 @@ def _last_of(run: Path, count: int) -> list[str]:
     """The ``count`` newest good checkpoints of a run, oldest first."""
     good = [str(each) for each in checkpoints_of(run) if not fault_of(each)]
     if count > len(good):
-        what = f"--last {count}: {run} has {len(good)} whole checkpoints."
-        raise Refusal(f"{what} Keep more of a run by trl.save_total_limit.")
+        raise Refusal(f"--last {count}: {run} has {len(good)} whole checkpoints.")
     return good[:count][::-1]
 
 

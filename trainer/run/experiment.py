@@ -98,12 +98,13 @@ class Experiment:
     @property
     def _held_out_sources(self) -> dict[str, list[Source]]:
         sets = self.config.data.test_sources
-        return {"data.test" if [*sets] == ["test"] else f"data.test.{name}": [each] for name, each in sets.items()}
+        alone = [*sets] == ["test"]
+        return {"data.test" if alone else f"data.test.{name}": [each] for name, each in sets.items()}
 
     def _tried(self, parts: Mapping[str, Sequence[Source]], most_held_out: int) -> dict[str, Any]:
         """Part, without ``data.``, → its usable rows, tried on verifiers and environments."""
-        most = {"data.train": self.config.data.max_unusable}
-        rows = {label: self._usable(parts[label], label, most.get(label, most_held_out)) for label in parts}
+        most = {**dict.fromkeys(parts, most_held_out), "data.train": self.config.data.max_unusable}
+        rows = {label: self._usable(parts[label], label, most[label]) for label in parts}
         try_on_rows(self.environments, rows)
         return {label.removeprefix("data."): routed(each, self.environments) for label, each in rows.items()}
 

@@ -101,7 +101,7 @@ def train(
         branch = None
         if begins:
             with located(written, "branch_of"):
-                branch = branch_of(experiment, fingerprints["train"], args.world_size)
+                branch = branch_of(experiment, fingerprints["train"])
         checked = None if placement.is_trained else checked_before_start(experiment, written)
         if is_main:
             for line in brief_lines(checked) if checked else ():

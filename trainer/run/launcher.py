@@ -27,6 +27,7 @@ def launched(arguments: Sequence[str]) -> int:
     """Run ``accelerate launch`` with ``arguments``; the first failing rank's exit status, or 0.
 
     accelerate and torch turn every status into 1 and print a traceback of their own after the ranks' messages.
+    Raises as `parsed` does.
     """
     with importing():
         from accelerate.commands.launch import launch_command
@@ -35,11 +36,7 @@ def launched(arguments: Sequence[str]) -> int:
 
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", SECONDS_TO_SAVE)
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
-    try:
-        given, count = parsed(arguments)
-    except Refusal as refusal:
-        say(str(refusal))
-        return REFUSED
+    given, count = parsed(arguments)
     _start_as_many_as_asked(given, count)
     try:
         launch_command(given)
@@ -55,7 +52,7 @@ def launched(arguments: Sequence[str]) -> int:
         return _exit_status(failure.returncode)
     except (SignalException, KeyboardInterrupt):
         return STOPPED
-    except Exception as error:  # noqa: BLE001 — accelerate raises anything at its file, before a process is started
+    except Exception as error:  # noqa: BLE001 — accelerate raises anything at its file
         say(f"The launcher cannot start {given.training_script}: {in_words(error)}")
         return REFUSED
     return 0

@@ -53,7 +53,8 @@ def launcher() -> int | None:
         return None
     names = [Path(word).name for word in command]
     ours = ("evenkeel", "launch") in pairwise(names)
-    named = ours or any(name in _LAUNCHERS for name in names) or any(w.startswith(_LAUNCHING_MODULES) for w in command)
+    is_module = any(word.startswith(_LAUNCHING_MODULES) for word in command)
+    named = ours or is_module or any(name in _LAUNCHERS for name in names)
     return parent.pid if named else None
 
 

@@ -54,7 +54,8 @@ def inside_a_rollout_batch(given: Arguments) -> Said:
     """A checkpoint, or the end, in the middle of a rollout batch."""
     args, block = given.args, optimizer_steps_per_block(given.args, given.num_passes)
     steps = {"trl.save_steps": args.save_steps if args.save_strategy == "steps" and block > 1 else 0}
-    steps |= {"trl.max_steps": max(args.max_steps, 0), "evaluation.every_steps": given.keeps_best and args.eval_steps}
+    steps["trl.max_steps"] = max(args.max_steps, 0)
+    steps["evaluation.every_steps"] = given.keeps_best and args.eval_steps
     for path, number in steps.items():
         if number and number % block:
             below = int(number // block * block)

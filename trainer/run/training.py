@@ -3,14 +3,13 @@
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.run.callbacks.checkpoints import CheckpointManifest
 from evenkeel.trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
-from evenkeel.trainer.run.callbacks.progress import Progress, Samples, samples
+from evenkeel.trainer.run.callbacks.progress import Progress, Samples
 from evenkeel.trainer.run.callbacks.records import MetricsFile, Rollouts
 from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
@@ -46,7 +45,7 @@ def run_trainer(
         trainer.add_callback(StallWatchdog(run / "stalls", 60 * minutes))
     trainer.add_callback(MetricsFile(run / METRICS))
     trainer.add_callback(Progress(lambda: trainer.parts.phases.now))
-    trainer.add_callback(Samples(partial(samples, trainer._logs), config.logging.samples_every_steps))
+    trainer.add_callback(Samples(trainer._logs, config.logging.samples_every_steps))
     trainer.add_callback(stop)
     if log_callback is not None:
         trainer.add_callback(log_callback(print_line))
@@ -86,7 +85,7 @@ def run_on_wandb(trainer: Any, config: RunConfig, run: Path) -> RunOnWandb | Non
     return RunOnWandb(trainer, config, run) if logs and trainer.accelerator.is_main_process else None
 
 
-def end_of_run(trainer: Any, config: RunConfig, run: Path, on_wandb: RunOnWandb | None, report_page: Any) -> None:
+def end_of_run(trainer: Any, config: RunConfig, run: Path, on_wandb: Any, report_page: Any) -> None:
     """Write the summary and the curve, and give both to W&B with the page that ``report_page(run)`` writes."""
     summary, files = report(trainer, config, run), [run / REWARD_CURVE]
     if on_wandb is None:

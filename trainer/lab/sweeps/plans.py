@@ -110,7 +110,7 @@ def _plan(sweep: Sweep, cell: Cell, base_steps: int, processes: int) -> Plan:
     overrides = [*own, *(f"{key}={value}" for key, value in scaled.items())]
     if scaled:
         experiment = Experiment.of_file(sweep.config, overrides, processes=processes)
-    branch_of(experiment, None, processes)
+    branch_of(experiment, None)
     most = experiment.config.trl.get("max_steps", -1)
     rollouts, optimizer_steps = (Fraction(most, steps), most) if most > 0 else (None, None)
     budget = Budget(rollouts, experiment.plan.prompts_per_rollout, steps, optimizer_steps)

@@ -82,16 +82,16 @@ class Progress(TrainerCallback):
 
 
 class Samples(TrainerCallback):
-    """Shows two completions of the newest rollout batch, as of `samples`, every ``every_steps`` steps."""
+    """Shows two completions of TRL's table ``logs``, as of `samples`, every ``every_steps`` steps."""
 
-    def __init__(self, newest: Callable[[int], list[dict[str, Any]]], every_steps: int) -> None:
-        self.newest = newest
+    def __init__(self, logs: dict[str, Any], every_steps: int) -> None:
+        self.logs = logs
         self.every_steps = every_steps
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if not state.is_world_process_zero or state.global_step % self.every_steps:
             return
-        for sample in self.newest(2):
+        for sample in samples(self.logs, 2):
             lines = [f"    {column}: {' '.join(str(value).split())}" for column, value in sample.items()]
             tqdm.write("\n".join([f"  sample at step {state.global_step}", *lines]))
 

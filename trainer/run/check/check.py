@@ -123,7 +123,7 @@ def _build(context: CheckContext, known: dict[str, Any]) -> None:
             with context.collecting(section):
                 check()
         with context.collecting("branch_of"):
-            branch_of(experiment, data_fingerprint(context.rows["train"]), experiment.processes)
+            branch_of(experiment, data_fingerprint(context.rows["train"]))
 
 
 def _lacking(config: RunConfig) -> dict[str, Any]:

@@ -46,11 +46,11 @@ def memory_estimates(
     context: CheckContext, size: ModelSize, device_bytes: int | None
 ) -> dict[Sharding, MemoryEstimate]:
     """Estimates by sharding. vLLM's share is left out where the device's size is not known."""
-    plan, argument, vllm = context.plan, context.config.argument, context.config.argument("use_vllm")
+    plan, argument = context.plan, context.config.argument
+    vllm = argument("use_vllm")
     weights, processes = _weight_bytes(context), context.experiment.processes
     colocated = vllm and argument("vllm_mode") == "colocate" and not argument("vllm_enable_sleep_mode")
     options = context.args.accelerator_config.gradient_accumulation_kwargs or {}
-    reduces = options.get("sync_each_batch")
     training = Training(
         rows=plan.per_device_train_batch_size,
         tokens=max(context.longest_prompts.values()) + argument("max_completion_length"),
@@ -62,7 +62,7 @@ def memory_estimates(
         checkpointing=bool(argument("gradient_checkpointing")),
         vllm_bytes=round(argument("vllm_gpu_memory_utilization") * (device_bytes or 0)) if colocated else 0,
         on_gpu=not argument("use_cpu"),
-        microbatches=1 if reduces else plan.gradient_accumulation_steps,
+        microbatches=1 if options.get("sync_each_batch") else plan.gradient_accumulation_steps,
     )
     ways = ("ddp",) if processes == 1 else get_args(Sharding)
     return {way: memory_per_device(size, training, way, processes) for way in ways}

@@ -33,12 +33,11 @@ class Plan:
 def plan_of(context: CheckContext) -> Plan:
     """The plan of a run whose parts could be built."""
     batch, rows, passes = context.plan, len(context.rows["train"]), context.strategies.schedule.num_passes
+    argument = context.config.argument
     of_rollout = batch.optimizer_steps_per_rollout * passes
-    steps = int(context.config.argument("max_steps"))
+    steps = int(argument("max_steps"))
     if steps <= 0:
-        steps = math.ceil(
-            context.config.argument("num_train_epochs") * (rows // batch.prompts_per_rollout) * of_rollout
-        )
+        steps = math.ceil(argument("num_train_epochs") * (rows // batch.prompts_per_rollout) * of_rollout)
     rollouts = math.ceil(steps / of_rollout)
     completions = rollouts * batch.sequences_per_rollout
     held_out = sum(len(each) for part, each in context.rows.items() if part != "train")
@@ -55,7 +54,7 @@ def plan_of(context: CheckContext) -> Plan:
         optimizer_steps=steps,
         epochs=rollouts * batch.prompts_per_rollout / rows,
         completions=completions,
-        tokens_generated=completions * context.config.argument("max_completion_length"),
+        tokens_generated=completions * argument("max_completion_length"),
         passes=batch.num_iterations * passes,
         evaluations=evaluation.before + between + 1 if held_out else 0,
         completions_per_evaluation=held_out * sum(decoding.samples for decoding in evaluation.decodings),

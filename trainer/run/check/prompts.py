@@ -30,8 +30,8 @@ def check_bounded(context: CheckContext) -> None:
     conversations: list[Any] = []
     for part, rows in context.rows.items():
         conversations += rows["prompt"][:_LOOKED_AT] + context.longest[part]
-    fault = rendering_fault(context.tokenizer, conversations, context.config.argument("chat_template_kwargs"))
-    if fault:
+    options = context.config.argument("chat_template_kwargs")
+    if fault := rendering_fault(context.tokenizer, conversations, options):
         what = f"its chat template {fault}"
         refusal = config_error("tokenizer", context.config.model.template_place, what)
         context.faults["tokenizer"] = refusal
@@ -149,10 +149,11 @@ def form_problems(context: CheckContext) -> Iterator[Problem]:
 
 def length_problems(context: CheckContext) -> Iterator[Problem]:
     """Prompts too long for the longest completion to fit into the model's context, or into vLLM's."""
-    completion = context.config.argument("max_completion_length")
+    argument = context.config.argument
+    completion = argument("max_completion_length")
     limits = [("the model's context", getattr(context.text_settings, "max_position_embeddings", None))]
-    if context.config.argument("use_vllm"):
-        limits.append(("trl.vllm_max_model_length", context.config.argument("vllm_max_model_length")))
+    if argument("use_vllm"):
+        limits.append(("trl.vllm_max_model_length", argument("vllm_max_model_length")))
     longest = max(context.longest_prompts.values(), default=0)
     for name, limit in limits:
         if isinstance(limit, int) and 0 < limit < longest + completion:

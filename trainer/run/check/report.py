@@ -19,7 +19,8 @@ def text_report(checked: Checked, path: str) -> str:
         largest_first = sorted(estimate.terms, key=lambda term: -term.bytes)
         terms = ", ".join(f"{term.name} {in_gib(term.bytes)}" for term in largest_first)
         lines.append(f"Memory, an estimate ({way}): {in_gib(estimate.peak)}: {terms}.")
-    lines += ["", *(f"{each.severity}: {each}" for each in checked.problems)] if checked.problems else []
+    found = [f"{each.severity}: {each}" for each in checked.problems]
+    lines += ["", *found] if found else []
     return "\n".join([*lines, "", f"{path}: {counted([problem.severity for problem in checked.problems])}."])
 
 

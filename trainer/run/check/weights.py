@@ -49,7 +49,8 @@ def model_problems(context: CheckContext) -> Iterator[Problem]:
     try:
         stored = stored_weights(folder)
     except SafetensorError as error:
-        yield Problem(_MODEL, f"has weights that cannot be read: {error}.", "Copy them again.", code="damaged-weights")
+        what = f"has weights that cannot be read: {error}."
+        yield Problem(_MODEL, what, "Copy them again.", code="damaged-weights")
         return
     for how, names in compared(context.settings, stored).items() if stored else ():
         if names:

@@ -63,11 +63,11 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
         Refusal: the run asks for another number of processes, or a rollout cannot be cut into whole groups,
             micro-batches and updates; the message holds the numbers and the nearest ones that work.
     """
-
+    argument = config.argument
     if config.num_processes not in (None, world_size):
         what = f"is {config.num_processes}, and {world_size} were started."
         raise config_error("other-number-of-processes", "num_processes", what, "Change one of the two.")
-    per_device, generations = config.argument("per_device_train_batch_size"), config.argument("num_generations")
+    per_device, generations = argument("per_device_train_batch_size"), argument("num_generations")
     microbatch = per_device * world_size
     prompts, update = config.algorithm.prompts_per_rollout, config.algorithm.sequences_per_update
     given = [f"trl.{name}" for name in _CUT if config.trl.get(name) is not None]
@@ -81,18 +81,18 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
     elif prompts is not None or update is not None:
         raise config_error("cut-by-half", given[-1], "cuts no batch alone.", f"Give {' and '.join(BATCH_WORDS)}.")
     else:
-        accumulation, batch = config.argument("gradient_accumulation_steps"), config.argument("generation_batch_size")
+        accumulation, batch = argument("gradient_accumulation_steps"), argument("generation_batch_size")
         whole = math.lcm(microbatch * accumulation, generations)
         if batch is None:
-            steps = config.argument("steps_per_generation") or accumulation
+            steps = argument("steps_per_generation") or accumulation
             _must_be_whole("trl.steps_per_generation", steps, whole // microbatch)
-        elif config.argument("steps_per_generation") is not None:
+        elif argument("steps_per_generation") is not None:
             raise config_error("cut-twice", given[0], "cuts the batch that another cuts too.", "Delete one.")
         else:
             _must_be_whole("trl.generation_batch_size", batch, whole)
         rollout = steps * microbatch if batch is None else batch
-    iterations = config.argument("num_iterations")
-    return BatchPlan(world_size, per_device, generations, accumulation, rollout // microbatch, iterations)
+    steps = rollout // microbatch
+    return BatchPlan(world_size, per_device, generations, accumulation, steps, argument("num_iterations"))
 
 
 def _must_be_whole(path: str, number: int, unit: int) -> None:

@@ -15,21 +15,20 @@ RESERVED = frozenset(
 )
 """Names that mean something else in a row or for a reward function."""
 
+Names = Annotated[list[Text], Field(min_length=1)] | Annotated[dict[str, Text], Field(min_length=1)]
+"""Columns under their own names, or name → column."""
+
 
 class Columns(Section):
     """What the columns of a source are used for; dots step into struct columns."""
 
     prompt: Text = "prompt"
     """The question: a column, or a text with ``{column}`` in it."""
-    reference: Text | Annotated[list[Text], Field(min_length=1)] | Annotated[dict[str, Text], Field(min_length=1)] = (
-        "reference"
-    )
+    reference: Text | Names = "reference"
     """What the verifier compares with: a column, several, or name → column: ``[names, statements]``."""
     group: Text | None = None
     """A level or subject: evaluations also report each of its values separately."""
-    environment: Annotated[list[Text], Field(min_length=1)] | Annotated[dict[str, Text], Field(min_length=1)] | None = (
-        None
-    )
+    environment: Names | None = None
     """Further arguments of an environment's ``reset``: columns under their own names, or name → column."""
 
     @property

@@ -87,10 +87,8 @@ def overridden(tree: Node, override: str) -> Node:
     path, equals, text = override.partition("=")
     keys = path.strip().split(".")
     if not text.strip() or not all(keys) or path.startswith("-") or keys == ["extends"]:
-        instead = "Write one such as trl.max_steps=100."
-        if keys == ["extends"]:
-            instead = "Write `extends` in a file."
-        elif equals and not text.strip():
+        instead = "Write `extends` in a file." if keys == ["extends"] else ""
+        if equals and not text.strip():
             instead = f"Write {path.strip()}=null for no value."
         what = f"{override!r} is not a setting key=value."
         raise config_error("bad-override", "", what, instead, COMMAND_LINE)

@@ -13,7 +13,7 @@ from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer.evaluation.decoding import Decoding, decodings
 from evenkeel.trainer.run.config.data_section import DataSection
 from evenkeel.trainer.run.config.problems import problem, raise_all
-from evenkeel.trainer.run.config.rules import conflicts
+from evenkeel.trainer.run.config.rules import Given, conflicts
 from evenkeel.trainer.run.config.section import (
     Count,
     LocalPath,
@@ -35,6 +35,7 @@ DEFAULT_SEED = 42  # TRL's
 BATCH_WORDS = ("prompts_per_rollout", "sequences_per_update")
 _REVISION = "evenkeel.trainer.algorithms.revisions:RevisionOptions"  # imports torch
 _TEACHER = "evenkeel.trainer.algorithms.teachers:TeacherOptions"
+_OF_A_TEMPLATE = ["model.assistant_prefix", "data.system_prompt", "environment", "tools", "trl.chat_template_kwargs"]
 RAW = "raw"
 """``model.chat_template``: prompts are fed as they are."""
 
@@ -312,15 +313,9 @@ class RunConfig(Section):
         """What only a chat template could write."""
         if not self.model.raw_prompts:
             return
-        given = (
-            ("model.assistant_prefix", self.model.assistant_prefix),
-            ("data.system_prompt", self.data.system_prompt),
-            ("environment", self.environment),
-            ("tools", self.tools),
-            ("trl.chat_template_kwargs", self.trl.get("chat_template_kwargs")),
-        )
-        for key, value in given:
-            if value:
+        given = Given(self.model_dump())
+        for key in _OF_A_TEMPLATE:
+            if given.written(key):
                 what = f"needs a template, and model.chat_template: {RAW} has none."
                 instead = "Write text into columns.prompt; for turns name a Jinja file."
                 yield problem("beside-raw-prompts", what, instead, tuple(key.split(".")))

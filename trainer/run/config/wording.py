@@ -104,5 +104,7 @@ def _model_in(declared: Any) -> type[BaseModel] | None:
         return declared
     if isinstance(declared, CheckedBy):
         return declared.model()
-    members = (declared.json_schema_input_type,) if isinstance(declared, BeforeValidator) else typing.get_args(declared)
-    return next((found for member in reversed(members) if (found := _model_in(member))), None)
+    if isinstance(declared, BeforeValidator):
+        return _model_in(declared.json_schema_input_type)
+    members = reversed(typing.get_args(declared))
+    return next((found for member in members if (found := _model_in(member))), None)

@@ -120,7 +120,7 @@ def _yaml() -> Any:
     return yaml
 
 
-@lru_cache(maxsize=256)  # a sweep reads one base for each of its cells, and this is most of what reading costs
+@lru_cache(maxsize=256)  # a sweep reads one base for its cells
 def _composed(text: str) -> Any:
     return _yaml().compose(text)
 

@@ -39,12 +39,14 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     Raises:
         Refusal: ``to`` exists, the weights cannot be put together, or what was written answers differently.
     """
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    trusted = source.run.config.model.trust_remote_code
     if to.exists():
         raise Refusal(f"{to} exists already, and nothing is overwritten. Name a folder that does not exist.")
     try:
-        policy, tokenizer = load_policy(source, base), source.tokenizer
+        policy = load_policy(source, base)
+        tokenizer = AutoTokenizer.from_pretrained(source.checkpoint, trust_remote_code=trusted)
     except Refusal:
         raise
     except Exception as error:  # libraries raise anything at files that are not what they wrote
@@ -66,7 +68,6 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     gc.collect()
 
     # read back as any user of transformers loads it
-    trusted = source.run.config.model.trust_remote_code
     again = AutoModelForCausalLM.from_pretrained(draft, dtype="auto", trust_remote_code=trusted).to(device).eval()
     gap = largest_gap(answers, again)
     written_dtype = str(again.dtype).removeprefix("torch.")

@@ -18,7 +18,7 @@ def model_card(source: Source, record: Mapping[str, Any], gap: float, dtype: str
     config = source.run.config
     model = config.model.name_or_path
     run = RunRecord(source.run.path)
-    sources = [*config.data.train_sources.values()]
+    sources = config.data.train_sources.values()
     data = ModelCardData(
         base_model=model if _is_hub_id(model) else None,
         datasets=sorted({each.path for each in sources if each.path is not None and _is_hub_id(each.path)}) or None,

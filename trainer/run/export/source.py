@@ -32,13 +32,6 @@ class Source:
         return read_manifest(self.run.path)
 
     @property
-    def tokenizer(self) -> Any:
-        """The tokenizer of the checkpoint."""
-        from transformers import AutoTokenizer
-
-        return AutoTokenizer.from_pretrained(self.checkpoint, trust_remote_code=self.run.config.model.trust_remote_code)
-
-    @property
     def step(self) -> int:
         """Optimizer steps that the weights were trained for."""
         return step_of(self.checkpoint)

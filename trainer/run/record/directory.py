@@ -5,6 +5,7 @@ import itertools
 import os
 import re
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -17,7 +18,7 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 
 MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging", "stopping", "vllm")
 """Sections that may differ between a run and its continuation: they do not change what is trained."""
-ENGINES_PLACE = tuple(f"vllm_{name}" for name in ("server_host", "server_port", "server_base_url", "server_timeout"))
+ENGINES_PLACE = ("vllm_server_host", "vllm_server_port", "vllm_server_base_url", "vllm_server_timeout")
 """Where vLLM answers: a job that is queued again gets other nodes."""
 TRL_MAY_CHANGE = ("save_strategy", "save_steps", "save_total_limit", "logging_steps", *ENGINES_PLACE)
 LENGTH = ("max_steps", "num_train_epochs")
@@ -36,11 +37,9 @@ def fresh_directory(output_dir: str | Path) -> Path:
     first.parent.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(1):
         candidate = first if number == 1 else first.with_name(f"{first.name}-{number}")
-        try:
+        with suppress(FileExistsError):
             candidate.mkdir()
-        except FileExistsError:
-            continue
-        return candidate
+            return candidate
     raise AssertionError
 
 
@@ -51,10 +50,12 @@ def newest_directory(output_dir: str | Path) -> Path | None:
     """
     first = Path(output_dir)
     numbered = re.compile(rf"{re.escape(first.name)}-([1-9][0-9]*)")
-    later = [(int(match[1]), path) for path in first.parent.glob("*") if (match := numbered.fullmatch(path.name))]
-    for _, path in sorted(later, reverse=True):
-        given = RunRecord(path).raw_config.get("output_dir")
-        if path.is_dir() and Path(str(given)).name != path.name:
+    names = [path.name for path in first.parent.glob("*") if path.is_dir()]
+    numbers = [int(found[1]) for name in names if (found := numbered.fullmatch(name))]
+    for number in sorted(numbers, reverse=True):
+        path = first.with_name(f"{first.name}-{number}")
+        own = RunRecord(path).raw_config.get("output_dir")
+        if Path(str(own)).name != path.name:
             return path
     return first if first.is_dir() else None
 
@@ -63,7 +64,7 @@ def check_is_run(folder: Path) -> None:
     """Refuse a folder that is not the directory of a run."""
     if not (folder / CONFIG).is_file():
         instead = f" Name its run, {folder.parent}." if (folder.parent / CONFIG).is_file() else ""
-        raise Refusal(f"{folder} is not the directory of a run: it has no {CONFIG}.{instead}", code="no-run")
+        raise Refusal(f"{folder} is not the directory of a run: it has no {CONFIG}.{instead}")
 
 
 def owned(run: Path) -> FileLock:

@@ -167,9 +167,6 @@ def _resumed(config: RunConfig, args: Any, run: Path, start: Mapping[str, Any], 
     if others := differences(manifest, surroundings()):
         lines.append(f"{run} resumes with other versions, so numbers may differ: {', '.join(others)}.")
     if config.trl.get("use_vllm"):
-        lines.append(
-            "vLLM's random state is in no checkpoint: its completions are others than without the stop, from the same "
-            "distribution. Everything else continues exactly."
-        )
+        lines.append("vLLM's random state is in no checkpoint: completions differ from those without the stop.")
     choices = manifest.get("choices") or {}
     return Placement(run, checkpoint, trained, trained and is_finished, lines, changed, choices)

@@ -123,7 +123,7 @@ class RecordedRollouts:
         for number, paths in self.files.items():
             if numbers is None or number in numbers:
                 parts = [read_parquet(path, columns) for path in paths]
-                table = parts[0] if len(parts) == 1 else pyarrow.concat_tables(parts, promote_options="default")
+                table = pyarrow.concat_tables(parts, promote_options="default")
                 yield table if len(parts) == 1 else table.sort_by("row")
 
     def _is_asked_for(self, path: Path) -> bool:
