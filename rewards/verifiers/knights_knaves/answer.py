@@ -34,8 +34,7 @@ def parse_roles(text: str, names: Sequence[str]) -> tuple[bool, ...] | str:
         return f"an answer of {len(text)} characters is not read (at most {MAX_CHARACTERS})"
     # Lower case first: ignoring case in the pattern would let "knİght" match as "knight" and "ſimon" as "simon".
     text = _EMPHASIS.sub("", text).lower()
-    # The longest name first, so that Zoe Ann is not read as Zoe.
-    alternatives = "|".join(re.escape(name.lower()) for name in sorted(names, key=len, reverse=True))
+    alternatives = "|".join(re.escape(name.lower()) for name in names)
     several = rf"(?:{alternatives})(?:(?:{_AND})(?:{alternatives}))+"
     clause = re.compile(rf"{_NUMBER}(?:(?P<name>{alternatives}){_ROLE}|(?P<names>{several}){_ROLES})")
     stated: dict[str, bool] = {}

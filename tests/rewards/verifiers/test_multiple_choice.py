@@ -75,7 +75,7 @@ def test_where_the_answer_is_read(completion, score):
         ({"answer": 1, "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>1</answer>", 1),
         ({"answer": 0, "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>1</answer>", 1),
         ({"answer": "B", "choices": ["x", "option y"]}, "The answer is: Option y", 1),
-        ({"answer": "A", "choices": ["same", "same"]}, "<answer>same</answer>", 1),
+        ({"answer": "B", "choices": ["same", "same"]}, "<answer>same</answer>", 1),
         ("B", "<answer>B. A dog</answer>", 0),
         ("B", "<answer>B. Something</answer>", 0),
         ("B", "<answer>B) A</answer>", 0),

@@ -46,7 +46,7 @@ def test_an_unusable_reference_is_unscored(reference: Any) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["(" * 10_000 + "1" + ")" * 10_000, "1+" * 100_000 + "1", "9" * 1_000_000, "=" * 1_000_000],
+    ["(" * 10_000 + "1" + ")" * 10_000, "1+" * 100_000 + "1", "1+" * 1_500 + "1", "9" * 1_000_000, "=" * 1_000_000],
     ids=lambda answer: answer[:6],
 )
 def test_bounded_in_time(answer: str) -> None:
