@@ -12,6 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pydantic import with_config
+from typing_extensions import TypedDict
+
 from evenkeel.errors import Refusal
 from evenkeel.trainer.evaluation.shares import CONFIDENCE
 from evenkeel.trainer.lab.claims.answering import Answered
@@ -21,7 +24,16 @@ from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.loading import local_path
 from evenkeel.trainer.run.config.shipped import CONFIGS
 from evenkeel.trainer.run.config.yaml_document import read_file
-from evenkeel.trainer.run.record.files import CONFIG, EVALUATIONS, MANIFEST, METRICS, SUMMARY, write_json
+from evenkeel.trainer.run.record.files import (
+    CONFIG,
+    EVALUATIONS,
+    MANIFEST,
+    METRICS,
+    OPEN,
+    SUMMARY,
+    read_record,
+    write_json,
+)
 
 PACKAGE = CONFIGS.parent
 ROOMS = ("trainer", "rewards")
@@ -87,19 +99,21 @@ def write_certificate(content: Mapping[str, Any], path: Path) -> None:
         ) from error
 
 
-def read_certificate(path: Path) -> dict[str, Any]:
-    """The content of a certificate.
+@with_config(OPEN)
+class CertificateRecord(TypedDict):
+    """A certificate, as far as it is read."""
 
-    Raises:
-        Refusal: the file is not a certificate, or cannot be read.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict) or not {"sha256", "answers", *FILES} <= content.keys():
-            raise ValueError("keys are missing")
-    except (OSError, ValueError) as error:
-        raise Refusal(f"{path} is not a certificate of claims: {error}. `evenkeel claim FILE` writes one.") from error
-    return content
+    sha256: str
+    answers: dict[str, dict[str, Any]]
+    configs: dict[str, str]
+    data: dict[str, str]
+    code: dict[str, str]
+    results: dict[str, str]
+
+
+def read_certificate(path: Path) -> dict[str, Any]:
+    """The content of a certificate; a `Refusal` where the file is none, or cannot be read."""
+    return read_record(path, CertificateRecord, "`evenkeel claim FILE` writes a certificate.")
 
 
 def changes(path: Path) -> list[str]:

@@ -113,7 +113,7 @@ def _trainer_state(content: bytes, file: Path, damaged: list[str]) -> Iterator[M
 
 def _json(text: bytes) -> Any:
     try:
-        return json.loads(text.decode())
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
 

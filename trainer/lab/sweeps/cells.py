@@ -10,6 +10,8 @@ from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.yaml_document import scalar
 
+MOST_BYTES = 255
+"""Of a folder's name."""
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 """Characters that JSON leaves unescaped and YAML does not allow."""
 
@@ -45,7 +47,7 @@ class Cell:
 def cells_of(sweep: Sweep) -> list[Cell]:
     """Variants × grid × seeds; all variants of a seed before the next seed, so that unfinished sweeps compare too.
 
-    A `Refusal` where two cells have the same name.
+    A `Refusal` where two cells have the same name, or one that no folder can have.
     """
     cells = [
         Cell(variant, variant + suffix, sweep.baseline + suffix, seed, {**changes, **point})
@@ -54,6 +56,9 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         for variant, changes in sweep.variants.items()
     ]
     names = [cell.name for cell in cells]
+    if long := [name for name in names if len(name.encode()) > MOST_BYTES]:
+        what = f"the folder of {long[0]:.40}… would have a name of more than {MOST_BYTES} bytes."
+        raise config_error("long-name", "", what, "Write such a value in a variant, with a name of your own.")
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         what = f"two cells would be named {repeated[0]}."
         raise config_error("value-twice", "", what, "Write each seed and each value once.")

@@ -96,7 +96,7 @@ def fields_of(section: Path, model: type[BaseModel] = RunConfig) -> dict[str, Fi
         if isinstance(key, str) and (field := model.model_fields.get(key)):
             found = (_model_in(each) for each in (*field.metadata, field.annotation))
             model = next((each for each in found if each), model)
-    return model.model_fields
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _model_in(declared: Any) -> type[BaseModel] | None:

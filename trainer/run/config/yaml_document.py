@@ -75,8 +75,8 @@ def read_file(path: Path) -> Node:
         raise config_error("unreadable-file", "", what, _instead(path), origin) from None
     node = _parse(text, origin)
     if not isinstance(node.value, dict):
-        what = "the file has no sections."
-        raise config_error("no-sections", "", what, "Start with `model:`.", origin)
+        what = "the file holds no keys."
+        raise config_error("no-sections", "", what, "`evenkeel configs list` names some to copy.", origin)
     return node
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenkeel.trainer.command.claim import main
-from evenkeel.trainer.lab.claims.certificate import changes
+from evenkeel.trainer.lab.claims.certificate import FILES, changes
 from evenkeel.trainer.run.config.yaml_document import write
 from scripts.docket import page
 from tests.paths import ROOT
@@ -66,21 +66,6 @@ def test_an_answer_has_intervals_cost_and_certificate(folder: Path, capsys: pyte
     assert {"order.yaml", "sweep.yaml", "base.yaml"} <= found["configs"].keys()
 
 
-@pytest.mark.parametrize(
-    ("changed", "answer"),
-    [
-        ({"direction": "worse"}, "contradicted"),
-        ({"variant": "ar", "against": ["grpo"]}, "not decided"),
-        ({"variant": "grpo", "against": ["lopti"], "direction": "worse"}, "supported"),
-    ],
-)
-def test_other_claims_of_the_same_sweep(folder: Path, capsys: pytest.CaptureFixture[str], changed: Any, answer: str):
-    assert main([written(folder, **changed), "--no-run", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["answers"]["helps"]
-    assert found["answer"] == answer
-    assert (found["seeds_needed"] is not None) == (answer == "not decided")
-
-
 def test_a_claim_is_about_the_outcome_that_it_names(folder: Path, capsys: pytest.CaptureFixture[str]):
     """Of the residual less is better; a sweep that does not name it is refused before its cells are run."""
     claim = {"against": ["grpo"], "outcome": "residual"}
@@ -104,13 +89,22 @@ def test_a_file_holds_all_claims_of_its_sweep(folder: Path, capsys: pytest.Captu
     """Nobody logged a residual: that claim is not decided, and the others are answered."""
     with (folder / "sweep.yaml").open("a") as file:
         file.write("outcomes: [accuracy, residual]\n")
-    claims = {"shares": {**CLAIM, "outcome": "residual"}, "helps": CLAIM, "hurts": {**CLAIM, "direction": "worse"}}
+    changed = {
+        "shares": {"outcome": "residual"},
+        "helps": {},
+        "hurts": {"direction": "worse"},
+        "equals": {"variant": "ar", "against": ["grpo"]},
+        "loses": {"variant": "grpo", "against": ["lopti"], "direction": "worse"},
+    }
+    claims = {name: {**CLAIM, **each} for name, each in changed.items()}
     (folder / "order.yaml").write_text(write({"sweep": "sweep.yaml", "claims": claims}))
     assert main([str(folder / "order.yaml"), "--no-run"]) == 0
-    found = {name: each["answer"] for name, each in certified(folder)["answers"].items()}
-    assert found == {"shares": "not decided", "helps": "supported", "hurts": "contradicted"}
+    found = certified(folder)["answers"]
+    answers = ["not decided", "supported", "contradicted", "not decided", "supported"]
+    assert [each["answer"] for each in found.values()] == answers
+    assert [name for name, each in found.items() if each["seeds_needed"]] == ["equals"]
     said, reason = capsys.readouterr().out, certified(folder)["answers"]["shares"]["reason"]
-    assert said.count("Lopti helps.") == 3
+    assert said.count("Lopti helps.") == 5
     assert "no residual can be computed" in reason
     (folder / "docket").mkdir()
     for path in folder.glob("order.*"):
@@ -121,7 +115,8 @@ def test_a_file_holds_all_claims_of_its_sweep(folder: Path, capsys: pytest.Captu
 
 
 def test_one_changed_byte_is_noticed_and_named(folder: Path, capsys: pytest.CaptureFixture[str]):
-    assert main([str(folder / "order.yaml"), "--no-run"]) == 0
+    assert main([str(folder / "order.yaml"), "--no-run", "--json"]) == 0
+    assert [*json.loads(capsys.readouterr().out)["answers"]] == ["helps"]
     certificate = folder / "order.certificate.json"
     assert main(["--verify", str(certificate)]) == 0
     for kind, name in (
@@ -187,6 +182,8 @@ def test_runs_of_other_settings_are_no_answer(folder: Path, capsys: pytest.Captu
     assert "has not been started" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--verify", str(folder / "order.certificate.json"), "--json"])
+    (folder / "order.certificate.json").write_text(json.dumps({"sha256": "", "answers": {}, **dict.fromkeys(FILES, 1)}))
+    assert main(["--verify", str(folder / "order.certificate.json")]) == 2
 
 
 def test_seeds_that_are_added_to_an_answer_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]):

@@ -1,5 +1,6 @@
 """Logs of every kind of trainer are read, and what cannot be read is refused in words."""
 
+import codecs
 import json
 import math
 import random
@@ -86,7 +87,8 @@ def test_verls_file_is_read(tmp_path: Path):
     assert found(tmp_path) == expected
     assert found(tmp_path / "verl.jsonl") == expected
     flat = [{"step": line["step"], **line["data"]} for line in VERL_LINES]
-    (tmp_path / "verl.jsonl").write_bytes(jsonl(flat))
+    (tmp_path / "verl.jsonl").write_bytes(codecs.BOM_UTF8 + jsonl(flat))
+    assert read(tmp_path).damaged == []
     assert found(tmp_path) == expected
 
 

@@ -66,10 +66,3 @@ def test_adjusted_p(numbers: Comparison, ar: Contrast):
     assert lopti.p_value == pytest.approx(2 * stats.t.sf(27**0.5, 3))
     assert lopti.adjusted_p == pytest.approx(2 * lopti.p_value)
     assert ar.adjusted_p == pytest.approx(ar.p_value)
-
-
-def test_seeds_needed(ar: Contrast):
-    # sd = √(0.0475 / 3) = 0.1258, d/sd = 0.596: 2.8016² / 0.596² = 22.1 by the normal; the t asks for z²/2 = 1.92
-    # more: 24.02
-    assert ar.verdict.sentence == "not distinguishable with 4 seeds; about 25 seeds would be needed"
-    assert ar.verdict.seeds_needed == 25

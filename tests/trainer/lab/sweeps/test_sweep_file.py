@@ -66,6 +66,7 @@ def test_what_a_sweep_does_not_say_is_that_of_the_one_it_extends(tmp_path: Path)
 
 REFUSALS = [
     ({"basline": "grpo"}, "basline: there is no such key. Did you mean baseline?"),
+    ({"form": ["runs/base@80"]}, "form: there is no such key. Did you mean from?"),
     ({"baseline": "gropo"}, "line 2: baseline: is 'gropo', which is not a variant. Write one of grpo, rloo."),
     ({"variants": {"grpo": {}, "two words": {}}}, "variants.two words: "),
     ({"variants": {"grpo": {}, "a,b": {}}}, "variants.a,b: holds a comma"),
@@ -102,12 +103,16 @@ def test_cells_are_variants_by_points_by_seeds(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "name"),
-    [({"grid": {"trl.loss_type": ["a b", "a/b"]}}, "grpo,loss_type=a_b-s0"), ({"seeds": [0, 0]}, "grpo-s0")],
+    ("changes", "said"),
+    [
+        ({"grid": {"trl.loss_type": ["a b", "a/b"]}}, "two cells would be named grpo,loss_type=a_b-s0"),
+        ({"seeds": [0, 0]}, "two cells would be named grpo-s0"),
+        ({"grid": {"trl.loss_type": ["é" * 120]}}, "more than 255 bytes"),  # of two each
+    ],
 )
-def test_two_cells_of_one_name_are_refused(tmp_path: Path, changes: dict[str, Any], name: str):
+def test_names_that_no_folder_can_have_alone_are_refused(tmp_path: Path, changes: dict[str, Any], said: str):
     sweep, _ = load_sweep(sweep_file(tmp_path, **changes))
-    with pytest.raises(Refusal, match=f"two cells would be named {name}"):
+    with pytest.raises(Refusal, match=said):
         cells_of(sweep)
 
 
