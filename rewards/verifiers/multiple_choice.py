@@ -24,9 +24,8 @@ _LABELLED = re.compile(r"(?:\((\w{1,2})\)|(\w{1,2})\s?[.):–—-]|(\w{1,2})$)(?
 class MultipleChoice(Verifier):
     """Score 1 for taking the right choice and no other, else 0.
 
-    The reference is a letter (``"C"``), a position from 0 (``2``), or a mapping with ``answer``, a letter, label or, if
-    no label is that number, position, and ``choices``, a list of texts or ``{"text": […], "label": […]}``. Anything
-    else is unscored.
+    The reference is a letter (``"C"``), a position from 0 (``2``), or a mapping with ``answer``, a label or a position
+    that is no label, and ``choices``, a list of texts or ``{"text": […], "label": […]}``. Anything else is unscored.
 
     The answer is the whole text that is read: ``C``, ``(c)``, ``C.``, ``C) Paris``, ``\\text{C}``, ``**C**``, or one
     choice's text, ``Paris``, each also behind "The answer is" or "Option". A letter with a text that is not its
