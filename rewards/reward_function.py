@@ -97,9 +97,8 @@ class RewardFunction:
         needs_it = self._bounded.reads_reference and not isinstance(self.verifier, TRLFunction)
         if needs_it and self.reference not in columns:
             usual = next((name for name in REFERENCE_COLUMNS if name in columns), "…")
-            what = (
-                f"{self.__name__}: the rows have no column {self.reference!r}, only {', '.join(columns) or 'prompts'}."
-            )
+            known = ", ".join(columns) or "prompts"
+            what = f"{self.__name__}: the rows have no column {self.reference!r}, only {known}."
             raise Refusal(f"{what} Write reward_functions(…, reference={usual!r}).", code="missing-column")
         self.trainer_state = trainer_state or self.trainer_state
         batch = Batch(prompts, completions, environments, columns)

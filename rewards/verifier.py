@@ -26,8 +26,8 @@ LARGEST_SCORE = 1e12
 which leaves a factor of 1e8 for the squares of reward weights; a score of 1e38 would make every advantage 0."""
 
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-"""An option that is a limit of time."""
+Seconds = Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
+"""An option that is a limit of time, at most eleven days: clocks of the kernel end."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ REFUSED = [
     ({"name": "countdown", True: "all"}, "unknown-option", "use_all"),
     ({"name": "math_answer", "workers": -1}, NOT_ACCEPTED, "greater than or equal to 0"),
     ({"name": "code_tests", "cpu_seconds": float("inf")}, NOT_ACCEPTED, "finite number"),
+    ({"name": "code_tests", "cpu_seconds": 1e12}, NOT_ACCEPTED, "1000000"),
     ({"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11}, NOT_ACCEPTED, "more than"),
     ({"name": "cosine_length", "max_tokens": 9, "verifier": "format"}, NOT_ACCEPTED, "reads no answer"),
     ({"name": "cosine_length", "max_tokens": 9, "verifier": "countdown", "exceeded": 1}, NOT_ACCEPTED, "below"),
