@@ -93,9 +93,8 @@ class Kind:
         parts = self.built_in()
         if name not in parts:
             hint = suggest(name, parts, f"Names: {', '.join(sorted(parts))}.")
-            raise PartError(
-                f"There is no {self.name} {name!r}. {hint} Your own: module:attribute.", code="unknown-name"
-            )
+            what = f"There is no {self.name} {name!r}. {hint} Your own: module:attribute."
+            raise PartError(what, code="unknown-name")
         return parts[name]
 
     def _imported(self, path: str) -> Any:

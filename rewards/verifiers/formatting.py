@@ -8,19 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from evenkeel.rewards.extraction import (
-    ANSWER_CLOSES,
-    ANSWER_OPENS,
-    THOUGHT_CLOSES,
-    THOUGHT_OPENS,
-    is_blank,
-    without_ending,
-)
+from evenkeel.rewards.extraction import is_blank, without_ending
 from evenkeel.rewards.user_verifiers import bounded
 from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, WrappingVerifier, tokens
 
-_THOUGHT = (THOUGHT_OPENS, THOUGHT_CLOSES)
-_TAGS = {"think_answer": (*_THOUGHT, ANSWER_OPENS, ANSWER_CLOSES), "think": _THOUGHT}
+_TAGS = {"think_answer": ("<think>", "</think>", "<answer>", "</answer>"), "think": ("<think>", "</think>")}
 _SHAPES = {
     "think_answer": re.compile(r"<think>(.*)</think>\s*<answer>(.*)</answer>", re.DOTALL),
     "think": re.compile(r"<think>(.*)</think>(.*)", re.DOTALL),

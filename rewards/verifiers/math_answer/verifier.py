@@ -226,9 +226,7 @@ class _Place(NamedTuple):
 
 _PLACES: dict[AnswerIn, _Place] = {
     "boxed": _Place(extraction.boxed_answers, "\\boxed{{{}}}".format),
-    "answer_tag": _Place(
-        _tagged_answer, f"{extraction.ANSWER_OPENS}\\boxed{{{{{{}}}}}}{extraction.ANSWER_CLOSES}".format
-    ),
+    "answer_tag": _Place(_tagged_answer, "<answer>\\boxed{{{}}}</answer>".format),
     "marked": _Place(extraction.marked_answer, lambda answer: f"#### ${' '.join(answer.split())}$"),
 }
 
