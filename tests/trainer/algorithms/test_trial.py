@@ -10,8 +10,6 @@ from evenkeel.trainer.algorithms.registry import find_strategy
 from evenkeel.trainer.algorithms.trial import separable
 from tests.trainer.algorithms.test_registry import build, refused
 
-# An estimator of a group that looks at other groups
-
 
 def transposed(rewards, group_size):
     columns = rewards.view(group_size, -1)
@@ -55,18 +53,12 @@ def test_a_running_baseline_is_of_the_batches_before():
     assert build(ADVANTAGE, OfEarlierBatches).has_state
 
 
-# Draws
-
-
 def torch_draw(rewards, group_size):
     return advantages.dr_grpo(rewards, group_size) * (1 + torch.rand(()))
 
 
 def test_a_part_that_draws_says_so():
     refused(ADVANTAGE, torch_draw, "part", "'torch_draw'", "row_draws(row_keys, mask, seed)", "draws_at_random=True")
-
-
-# Memory that no checkpoint keeps
 
 
 CALLS: list[int] = []
@@ -98,9 +90,6 @@ class AnyPrompts(uniform):
 
 def test_a_sampler_chooses_alike_on_all_processes():
     refused(PROMPT_SAMPLER, AnyPrompts, "part", "row_draws")
-
-
-# What begins behind the first step
 
 
 def test_a_part_is_tried_at_later_steps_too():

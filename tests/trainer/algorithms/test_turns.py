@@ -24,12 +24,7 @@ def test_turns_are_the_runs_of_counted_tokens():
 
 
 def test_a_list_of_each_row_becomes_a_number_of_each_turn():
-    logged = [
-        [0.5, None, 2],
-        [0.25, 0.5],
-        [9.0, 9.0, 9.0],
-        None,
-    ]  # row 1: an answer that was cut to nothing was paid .5
+    logged = [[0.5, None, 2], [0.25, 0.5], [9.0, 9.0, 9.0], None]  # row 1: an answer cut to nothing was paid .5
     expected = torch.tensor([[0.5, 0.0, 2.0], [0.75, NAN, NAN], [NAN] * 3, [0.0, 0.0, NAN]])
     torch.testing.assert_close(turn_column("turn_rewards", logged, MASK), expected, equal_nan=True)
 

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
+from scipy.stats import chisquare
 
 from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.step.generation import compact_generation
 from tests.trainer.training import PROMPTS, begun, digit_reward, made, ours
 
@@ -52,8 +54,6 @@ def test_rounds_of_one_batch_go_on_counting(common: Any):
 
 
 def test_the_first_token_has_the_policys_distribution(common: Any):
-    from scipy.stats import chisquare
-
     prompts = common._tokenize_prompts(["a b"])[0] * 2000
     with torch.no_grad():
         logits = common.model(torch.tensor(prompts[:1])).logits[0, -1]
@@ -76,11 +76,7 @@ def test_how_a_batch_is_cut_has_no_part_in_it(tiny_model: Path, tmp_path: Path):
     seen: list[list[list[list[int]]]] = []
     for size in (8, 4):
         seen.append([])
-        cut = {
-            "per_device_train_batch_size": size,
-            "generation_batch_size": 8,
-            "gradient_accumulation_steps": 8 // size,
-        }
+        cut = {"per_device_train_batch_size": size, "gradient_accumulation_steps": 8 // size}
         settings = {**SETTINGS, **cut, "learning_rate": 0.0}
         ours(tiny_model, tmp_path / str(size), strategies=COMMON, reward=recording(seen[-1]), **settings)
     assert seen[0] == seen[1]
@@ -88,8 +84,6 @@ def test_how_a_batch_is_cut_has_no_part_in_it(tiny_model: Path, tmp_path: Path):
 
 
 def test_evaluations_share_their_noise(tiny_model: Path, tmp_path: Path):
-    from evenkeel.trainer.evaluation.decoding import Decoding
-
     answered = []
     for batch_size in (16, 4):
         given: dict[str, Any] = {"strategies": {**COMMON, "decodings": [Decoding(2)]}, **SETTINGS}

@@ -115,10 +115,8 @@ def test_what_is_logged_of_the_rollout_is_not_mixed_with_revisions(tiny_model, t
     assert first["revisions/tokens"] == tokens > 0
     assert first["num_tokens"] > second["num_tokens"] + tokens  # TRL's count of all tokens, prompts too
     correct = ours.seen[0]["correct"]
-    assert (
-        first["revisions/frac_revised"]
-        == ((correct == 0).view(2, 4) & (correct.view(2, 4) == 1).any(1)[:, None]).float().mean()
-    )
+    revised = (correct == 0).view(2, 4) & (correct.view(2, 4) == 1).any(1)[:, None]
+    assert first["revisions/frac_revised"] == revised.float().mean()
     rollout = ("completions/", "rewards/", "reward", "scored", "groups/")
     same = [name for name in second if name.startswith(rollout)]
     assert len(same) > 8

@@ -91,9 +91,8 @@ def test_ranks_agree_on_signals_turns_and_queues(tiny_model, tmp_path: Path):
     signals, turns, queues = first
     assert signals[-1][0] < 0 < signals[-1][1]  # log-probabilities, entropies: not one for the other
     paid, places, keys, absent, outcome = turns
-    assert repr(paid) == repr(
-        [[8.0, 0.0, math.nan], [0.0, math.nan, math.nan], [0.5, 1.0, 2.0], [4.0, math.nan, math.nan]]
-    )
+    nan = math.nan
+    assert repr(paid) == repr([[8.0, 0.0, nan], [0.0, nan, nan], [0.5, 1.0, 2.0], [4.0, nan, nan]])
     assert places == [[0, 1, 1], [0, 0, 0], [0, 1, 0], [0, 1, 1]]
     assert keys[0][0] == keys[2][0] == keys[3][0]  # "a" on either rank
     assert (absent, outcome) == (None, "refused")

@@ -2,9 +2,6 @@
 
 import pytest
 import torch
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.token_weights.covariance import clip_cov
@@ -12,8 +9,6 @@ from evenkeel.trainer.algorithms.token_weights.entropy import relative_surprisal
 from tests.trainer.algorithms.published import published_cases
 
 KEYS = row_keys(16, 0)
-fast = settings(max_examples=20, deadline=None, derandomize=True)
-advantages = npst.arrays("float32", (4, 6), elements=st.floats(-2, 2, width=32)).map(torch.from_numpy)
 
 
 def ones(*shape):
