@@ -184,6 +184,7 @@ def test_references_that_would_be_changed_are_refused(references: list[Any]) -> 
         ({"path": "r.txt"}, "r.txt is not a file of a known kind (.parquet, .json, .jsonl, .csv)"),
         ({"path": "broken.jsonl"}, "broken.jsonl cannot be loaded: Expecting value: line 2"),
         ({"path": "twice.jsonl"}, "twice.jsonl cannot be loaded: a key twice in"),
+        ({"path": "commas.csv"}, "commas.csv cannot be loaded: rows have more cells"),
         ({"path": "latin.jsonl"}, "latin.jsonl cannot be loaded: 'utf-8' codec"),
         ({"path": "texts.json"}, "texts.json cannot be loaded: row 1 (counted from 0) is not columns by name"),
         ({"path": "r.jsonl", "split": "test"}, "r.jsonl has no split 'test'"),
@@ -195,6 +196,7 @@ def test_a_path_that_cannot_be_loaded_is_explained(tmp_path: Path, source: dict[
     (tmp_path / "r.txt").write_text("x")
     (tmp_path / "broken.jsonl").write_text('{"a": 1}\n{"a": \n')
     (tmp_path / "twice.jsonl").write_text('{"a": 1, "a": 2}\n')
+    (tmp_path / "commas.csv").write_text("prompt,reference\nFirst, add 1 and 2,3\n")
     (tmp_path / "latin.jsonl").write_bytes('{"a": "é"}'.encode("latin-1"))
     (tmp_path / "texts.json").write_text('[{"a": 1}, "b"]')
     assert words in refusal(rows, base_dir=tmp_path, **source)
