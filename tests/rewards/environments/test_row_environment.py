@@ -34,8 +34,6 @@ from tests.rewards.isolation.sandbox.processes import all_gone
 from tests.rewards.test_reward_function import Logs, batch
 
 PARTS = "tests.rewards.environments.parts"
-ONE: dict[str, list[dict[str, Any]]] = {"data.train": [{}]}
-"""A row."""
 
 
 @pytest.fixture(params=["in a process", "here"])
@@ -169,15 +167,11 @@ def test_calls_are_counted_to_the_turns_that_made_them(diary: Any):
     assert by_turn([build_environment(f"{PARTS}:Silent")()], [[turn()]]) == {}
 
 
-def fails(self: Any) -> None:
-    raise KeyError("nowhere")
-
-
 @pytest.mark.parametrize(
     ("method", "call", "said"),
     [
-        ("state", fails, "KeyError: 'nowhere'"),
-        ("turn_reward", fails, "KeyError: 'nowhere'"),
+        ("state", lambda self: {}["nowhere"], "KeyError: 'nowhere'"),
+        ("turn_reward", lambda self: {}["nowhere"], "KeyError: 'nowhere'"),
         ("turn_reward", lambda self: float("nan"), "ValueError: it returned nan. Return a number."),
     ],
 )
@@ -214,7 +208,7 @@ def test_a_trial_finds_what_would_cost_a_run():
     away = trial_problem(diary, {"data.train": [{}], "data.test": [{}, {"reference": "away"}]})
     assert "data.test: environment Diary, row 1: reset failed: ConnectionError" in away
     assert trial_problem(build_environment("guessing"), {"data.train": [{"reference": 3}] * 20}) == ""
-    assert trial_problem(build_environment(f"{PARTS}:Silent", ["calculator"]), ONE) == ""
+    assert trial_problem(build_environment(f"{PARTS}:Silent", ["calculator"]), {"data.train": [{}]}) == ""
 
 
 def test_a_tool_runs_in_a_process_of_its_own():

@@ -122,6 +122,13 @@ def test_a_column_that_is_not_there_names_the_nearest(columns: Any, words: str) 
     assert words in refusal(generated, ROWS, columns=columns)
 
 
+def test_two_columns_that_hold_the_same_are_refused() -> None:
+    made = [{"prompt": f"{n} + 1?", "reference": f"{n} + 1?"} for n in range(3)]
+    assert "in every row what 'prompt' does" in refusal(generated, made)
+    made[0]["reference"] = "1"
+    assert len(generated(made)) == 3
+
+
 def test_messages_stay_as_they_are_and_the_system_prompt_comes_first() -> None:
     messages = [{"role": role, "content": "q"} for role in ("user", "assistant", "user")]
     made = [{"prompt": messages, "reference": "x"}, {"prompt": "text", "reference": "y"}]

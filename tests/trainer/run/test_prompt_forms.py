@@ -1,6 +1,5 @@
 """Every form of a prompt is converted or refused."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.run.config import Source
 from evenkeel.trainer.run.data.conversations import ROLES, conversations
-from evenkeel.trainer.run.data.rows import load_rows
 
 USER = {"role": "user", "content": "What is 2 + 2?"}
 SYSTEM = {"role": "system", "content": "Be brief."}
@@ -77,12 +74,3 @@ def test_any_value_becomes_messages_or_is_refused(value: Any) -> None:
     except Refusal:
         return
     assert all(message["role"] in ROLES and isinstance(message["content"], str) for message in messages)
-
-
-def test_two_columns_that_hold_the_same_are_refused() -> None:
-    made = [{"prompt": f"{n} + 1?", "reference": f"{n} + 1?"} for n in range(3)]
-    source = Source.model_validate({"generator": "made"})
-    with pytest.raises(Refusal, match="in every row what 'prompt' does"):
-        load_rows([source], generators={"made": lambda: made}, system_prompt=None, base_dir=Path())
-    made[0]["reference"] = "1"
-    assert len(load_rows([source], generators={"made": lambda: made}, system_prompt=None, base_dir=Path())) == 3
