@@ -205,7 +205,7 @@ def environment_class(
     """
     found = inspect.getmembers(kind, inspect.isfunction)
     methods = {
-        each: _method(each, function, has_self=not isinstance(inspect.getattr_static(kind, each), staticmethod))
+        each: _method(each, function, has_self=inspect.isfunction(inspect.getattr_static(kind, each)))
         for each, function in found
         if each[0] != "_" and each not in CONTROL
     }

@@ -151,7 +151,7 @@ class KeyDoor:
         """Start at the row's place."""
         self._place = _within(reference, "length", self._length)
         if (least := self._place + self._length) > self._most:
-            raise ValueError(f"the door takes {least} moves, and moves = {self._most}.")
+            raise ValueError(f"the door takes {least} moves, and moves = {self._most}. Raise it.")
         self._has_key, self._is_open, self._moves = False, False, 0
 
     def move(self, action: str) -> str:

@@ -120,12 +120,18 @@ def _returned(call: Callable[[], Any]) -> Any:
     """The result of a user's code; a coroutine is run, and ``sys.exit`` becomes an error of the call."""
     try:
         result = call()
-        if not inspect.iscoroutine(result):
-            return result
-        with ThreadPoolExecutor(1) as thread:  # a notebook runs a loop in its own
-            return thread.submit(asyncio.run, result).result()
+        return _awaited(result) if inspect.iscoroutine(result) else result
     except SystemExit as error:
         raise RuntimeError(f"it raised SystemExit: {error}") from error
+
+
+def _awaited(result: Any) -> Any:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(result)
+    with ThreadPoolExecutor(1) as thread:  # a notebook runs a loop in its own
+        return thread.submit(asyncio.run, result).result()
 
 
 def _text(answer: Any) -> str:

@@ -35,7 +35,7 @@ def timeout_of(verifier: Any) -> float:
     """The time limit that a verifier, or the function that it wraps, declares; a `Refusal` if it is no number."""
     seconds = getattr(written(verifier), "timeout_s", 60.0)
     if not isinstance(seconds, int | float) or not seconds > 0:
-        raise Refusal(f"timeout_s = {seconds!r} of {name_of(verifier)} is no time.")
+        raise Refusal(f"verifier {name_of(verifier)}: timeout_s = {seconds!r} is no time. Write seconds.")
     return seconds
 
 

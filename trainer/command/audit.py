@@ -25,8 +25,6 @@ from evenkeel.rewards.bench.built_in import BUILT_IN
 from evenkeel.trainer.command import command_line, refused_in_words
 
 COLUMNS = ("asked", "refused", "paid", "unscored", "fault", "crash", "over time")
-SHOWN = 3
-"""Cases of each problem in the text."""
 
 
 @refused_in_words
@@ -77,7 +75,7 @@ def text_report(audit: Audit) -> str:
         named = Counter(case.name for _, case in of_cases)
         lines += [f"    {', '.join(f'{name} {count}' for name, count in named.most_common(8))}"] if named else []
         one_of_each = {case.name: (finding, case) for finding, case in reversed(of_cases)}
-        for name, _ in named.most_common(SHOWN):
+        for name, _ in named.most_common(3):
             finding, case = one_of_each[name]
             lines.append(f"    {name}: {finding.detail}")
             lines.append(f"        {_short(case.completion)}  for  {_short(case.row.reference)}")

@@ -28,7 +28,6 @@ _LENGTH = struct.Struct("<I")
 Closable = BinaryIO | socket.socket
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/dev/urandom")
 _START_SECONDS = 120.0
-_FOLDER = Path(__file__).parent
 _START = """
 import sys
 sys.path.insert(0, {folder!r})
@@ -72,7 +71,7 @@ def started(isolation: Isolation, preimported: tuple[str, ...]) -> ZygoteProcess
         raise SandboxUnavailableError(f"programs are confined on Linux, not on {sys.platform}")
     readable = _readable_paths(preimported)
     options = {"isolation": isolation, "preimported": preimported, "readable": readable}
-    command = [sys.executable, "-P", "-s", "-B", "-X", "utf8", "-c", _START.format(folder=str(_FOLDER))]
+    command = [sys.executable, "-P", "-s", "-B", "-X", "utf8", "-c", _START.format(folder=str(Path(__file__).parent))]
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs, tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
@@ -211,24 +210,25 @@ class Session:
         assert process.channel is not None
         self._process = process
         self._channel = process.channel
+        self._most = process.limits.frame_bytes
+        self._seconds = process.limits.longest_seconds + BACKSTOP_SECONDS
         self._run: Run | None = None
 
     def send(self, payload: bytes) -> None:
         """Send one frame. Raises ``SessionOverError`` if the program no longer reads."""
-        if len(payload) > self._process.limits.frame_bytes:
-            most = self._process.limits.frame_bytes
-            raise ValueError(f"a frame of {len(payload)} bytes; Limits.frame_bytes allows {most}")
+        if len(payload) > self._most:
+            raise ValueError(f"a frame of {len(payload)} bytes; Limits.frame_bytes allows {self._most}")
         try:
-            self._channel.settimeout(self._process.limits.longest_seconds + BACKSTOP_SECONDS)
+            self._channel.settimeout(self._seconds)
             self._channel.sendall(_LENGTH.pack(len(payload)) + payload)
         except OSError as error:
             raise SessionOverError("the program no longer reads its channel") from error
 
     def receive(self) -> bytes:
         """The next frame. Raises ``SessionOverError`` if none will come."""
-        deadline = time.monotonic() + self._process.limits.longest_seconds + BACKSTOP_SECONDS
+        deadline = time.monotonic() + self._seconds
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size, deadline))
-        if length > self._process.limits.frame_bytes:
+        if length > self._most:
             raise SessionOverError(f"a frame of {length} bytes, above Limits.frame_bytes")
         return self._exactly(length, deadline)
 

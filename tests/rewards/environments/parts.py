@@ -153,25 +153,6 @@ def shout(text: str) -> str:
     return text.upper()
 
 
-async def shares(whole: int) -> set[int]:
-    """A coroutine, and a result that JSON cannot write.
-
-    Args:
-        whole: What is divided.
-    """
-    await asyncio.sleep(0)
-    return {whole // 2}
-
-
-def write(text: str) -> str:
-    """A tool with the name of a method.
-
-    Args:
-        text: What.
-    """
-    return text
-
-
 class Few(Silent):
     """A server with room for two sessions, that then answers nobody, or hangs."""
 

@@ -58,6 +58,7 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
         ({"name": f"{HERE}:last_word", "returns": "nan"}, "its score is nan"),
         ({"name": f"{HERE}:last_word", "returns": "everything"}, "pays everything"),
         (lambda completion, reference: 1 / 0, "ZeroDivisionError"),
+        (traits(timeout_s=None)(lambda completion, reference: 1.0), "timeout_s = None is no time"),
         (lambda completion, reference: None, "scores none"),
         (lambda completion, reference: None if len(completion) > 4000 else right(completion, reference), "a bad"),
         (lambda completions, **_: [1.0], "1 rewards for 32 completions"),
@@ -70,11 +71,6 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
 def test_one_that_would_cost_the_run_is_refused(spec: Any, said: str) -> None:
     with pytest.raises(Refusal, match=f"^data.train, mine: verifier .*{said}"):
         check(spec)
-
-
-def test_a_limit_that_is_no_number_is_refused() -> None:
-    with pytest.raises(Refusal, match=r"timeout_s = None of .* is no time"):
-        check(traits(timeout_s=None)(lambda completion, reference: 1.0))  # type: ignore[arg-type]
 
 
 def test_one_that_is_paid_by_length_is_tried_and_bounded_too() -> None:

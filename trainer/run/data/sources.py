@@ -147,8 +147,8 @@ def _csv_columns(file: Path) -> Table:
     import pandas
 
     read = pandas.read_csv(file, na_filter=False)
-    if not isinstance(read.index, pandas.RangeIndex):  # it takes the first cells for names of rows
-        raise ValueError("rows have more cells than the header.")
+    if not isinstance(read.index, pandas.RangeIndex):
+        raise ValueError("rows have more cells than the header. Quote commas.")
     columns = {}
     for name, texts in pandas.read_csv(file, dtype=str, na_filter=False).items():
         column = read[name]

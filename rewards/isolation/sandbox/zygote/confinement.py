@@ -17,8 +17,6 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_
 _CAPABILITY_VERSION_3 = 0x20080522
 # The kernel keeps at least 128 MiB free below the stack of the first thread.
 _MAIN_STACK_BYTES = 100 << 20
-# A program may set its own stack size, as many that recurse do: the address space limits it too.
-_SOFT = (resource.RLIMIT_STACK,)
 _OPEN_FILES = 64
 
 
@@ -56,7 +54,7 @@ class Confinement:
 def set_resource_limits(cpu_seconds: float, memory_bytes: int, output_bytes: int) -> None:
     """Set the kernel's limits. Soft and hard are equal: a program cannot raise them, and CPU time kills at once.
 
-    The stack of the first thread is the exception: its size limits nothing else.
+    The stack of the first thread is the exception: many programs set it, and the address space limits it too.
     """
     address_space = _address_space() + memory_bytes
     limits = {
@@ -74,7 +72,7 @@ def set_resource_limits(cpu_seconds: float, memory_bytes: int, output_bytes: int
     for name, limit in limits.items():
         _, hard = resource.getrlimit(name)
         allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(name, (allowed, hard if name in _SOFT else allowed))
+        resource.setrlimit(name, (allowed, hard if name == resource.RLIMIT_STACK else allowed))
 
 
 def _address_space() -> int:
