@@ -38,8 +38,7 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     functions: dict[str, tuple[Callable[..., Any], Host]] = {}
     for function, host in map(_tool, tools):
         if function.__name__ in functions or hasattr(kind, function.__name__):
-            what = f"two tools have the name {function.__name__}. Rename one."
-            raise PartError(what, code="tool-twice")
+            raise PartError(f"two tools have the name {function.__name__}. Rename one.", code="tool-twice")
         functions[function.__name__] = function, host
     if found is None:
         return environment_class(Tools, None, functions)
@@ -49,14 +48,11 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     parameters = inspect.signature(kind).parameters
     given = {name: value for name, value in found.options.items() if name == "time_limit_s"}
     own = {name: value for name, value in found.options.items() if name in parameters or name not in given}
-    seconds = _time_limit(ENVIRONMENT_KIND, Found(found.label, kind, given)) * (
-        4 if "time_limit_s" in parameters else 1
-    )
-    options = ENVIRONMENT_KIND.checked_options(
-        Found(found.label, kind, own), parameters.values(), found.target.__init__
-    )
-    host = Host(Objects(partial(kind, **options)), seconds)
-    return environment_class(kind, host, functions)
+    seconds = _time_limit(ENVIRONMENT_KIND, Found(found.label, kind, given))
+    longer = 4 if "time_limit_s" in parameters else 1
+    wanted = Found(found.label, kind, own)
+    options = ENVIRONMENT_KIND.checked_options(wanted, parameters.values(), found.target.__init__)
+    return environment_class(kind, Host(Objects(partial(kind, **options)), longer * seconds), functions)
 
 
 def _time_limit(kind: Kind, found: Found) -> float:
@@ -68,11 +64,9 @@ def _time_limit(kind: Kind, found: Found) -> float:
 
 def _tool(spec: PartSpec) -> tuple[Callable[..., Any], Host]:
     found = TOOL_KIND.find(spec)
-    target = found.target
-    if not inspect.isfunction(target):
-        what = f"tool {found.label!r} is not a function."
-        raise PartError(what, code="not-a-function")
-    return target, Host(Function(target), _time_limit(TOOL_KIND, found))
+    if not inspect.isfunction(found.target):
+        raise PartError(f"tool {found.label!r} is not a function.", code="not-a-function")
+    return found.target, Host(Function(found.target), _time_limit(TOOL_KIND, found))
 
 
 def has_reward(kind: type[RowEnvironment]) -> bool:

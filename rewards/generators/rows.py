@@ -23,7 +23,6 @@ Rows = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 AtLeastTwo = Annotated[int, Field(ge=2)]
 People = Annotated[int, Field(ge=2, le=8)]
-Inputs = Annotated[int, Field(ge=2, le=41)]
 
 
 def knights_knaves(
@@ -102,7 +101,7 @@ def small_programs(
     seed: int,
     num_steps: AtLeastTwo = 3,
     max_number: AtLeastTwo = 12,
-    num_inputs: Inputs = 4,
+    num_inputs: Annotated[int, Field(ge=2, le=41)] = 4,
 ) -> list[dict[str, Any]]:
     """Functions described step by step for ``code_tests``: first ``test``, then ``train`` others; ``part`` selects."""
     problems = generate_programs(
