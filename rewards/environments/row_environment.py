@@ -6,7 +6,7 @@ tools, and ``get_reward()`` if it scores its rows. `environment_class` makes the
 
 import inspect
 import itertools
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -156,7 +156,7 @@ class CallsAhead:
 
     def __init__(self, rows: Sequence[RowEnvironment], completions: Sequence[Messages]) -> None:
         self.rows, self.completions = rows, completions
-        self._made: dict[RowEnvironment, deque[tuple[str, Mapping[str, Any], Answer]]] = {row: deque() for row in rows}
+        self._made = defaultdict[RowEnvironment, deque[tuple[Any, Any, Answer]]](deque)
         self._begun: set[int] = set()
 
     def answer(self, row: RowEnvironment, name: str, arguments: Mapping[str, Any]) -> Answer:

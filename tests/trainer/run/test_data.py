@@ -193,7 +193,7 @@ def test_references_that_would_be_changed_are_refused(references: list[Any]) -> 
         ({"path": "twice.jsonl"}, "twice.jsonl cannot be loaded: a key twice in"),
         ({"path": "commas.csv"}, "commas.csv cannot be loaded: rows have more cells"),
         ({"path": "latin.jsonl"}, "latin.jsonl cannot be loaded: 'utf-8' codec"),
-        ({"path": "texts.json"}, "texts.json cannot be loaded: row 1 (counted from 0) is not columns by name"),
+        ({"path": "texts.json"}, "texts.json cannot be loaded: row 1 (counted from 0) is no mapping"),
         ({"path": "r.jsonl", "split": "test"}, "r.jsonl has no split 'test'"),
         ({"path": "hub/rows"}, "hub/rows is taken for a hub id. Write `split: train`"),
     ],

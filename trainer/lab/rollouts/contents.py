@@ -149,9 +149,10 @@ def _shown(rows: list[Row], weigh: WeighedTokens, decode: Decode | None) -> dict
 
 
 def _rollout(row: Row, weighed: float | list[float], decode: Decode | None) -> dict[str, Any]:
-    ids = row["completion_ids"][:LONGEST_SHOWN]
+    ids, logps = row["completion_ids"][:LONGEST_SHOWN], row["old_logps"]
     names = [name.removesuffix("/reason") for name in row if name.endswith("/reason")]
-    others = {name: value for name, value in json.loads(row["others"] or "{}").items() if name != "edited"}
+    others = json.loads(row["others"] or "{}")
+    others.pop("edited", None)
     said = [[name, row.get(f"{name}/answer"), row[f"{name}/reason"]] for name in names]
     return {
         "row": row["row"],
@@ -168,7 +169,7 @@ def _rollout(row: Row, weighed: float | list[float], decode: Decode | None) -> d
         "counted": row["mask"] and row["mask"][:LONGEST_SHOWN],
         "left_out": len(row["completion_ids"]) - len(ids),
         "weighed": [_short(x) for x in weighed[:LONGEST_SHOWN]] if isinstance(weighed, list) else _short(weighed),
-        "probs": None if row["old_logps"] is None else [_short(math.exp(x)) for x in row["old_logps"][:LONGEST_SHOWN]],
+        "probs": logps and [_short(math.exp(x)) for x in logps[:LONGEST_SHOWN]],
     }
 
 

@@ -71,8 +71,8 @@ def _generated(source: Source, generators: Mapping[str, Generator]) -> Table:
 
 def _columns(rows: Sequence[Any]) -> Table:
     if others := [place for place, row in enumerate(rows) if not isinstance(row, Mapping)]:
-        raise ValueError(f"{rows_named(others)} is not columns by name: {rows[others[0]]!r:.80}")
-    return {name: [row.get(name) for row in rows] for name in dict.fromkeys(chain.from_iterable(rows))}
+        raise ValueError(f"{rows_named(others)} is no mapping: {rows[others[0]]!r:.80}")
+    return {str(name): [row.get(name) for row in rows] for name in dict.fromkeys(chain.from_iterable(rows))}
 
 
 def _is_rows(annotation: Any) -> bool:
@@ -95,10 +95,11 @@ def _stored(source: Source, base_dir: Path) -> Table:
         raise Refusal(f"there is no file or folder {path}, here or in {base_dir}. {hint}")
     if found is not None and (fault := files_fault(found)):
         raise Refusal(f"{fault}. Name a file with rows.")
-    if file is not None and file.suffix not in _FORMATS:
-        raise Refusal(f"{file} is not a file of a known kind ({', '.join(_FORMATS)}).")
-    if file is not None and source.split not in (None, "train"):
-        raise Refusal(f"{path} has no split {source.split!r}. Leave it out.")
+    if file is not None:
+        if file.suffix not in _FORMATS:
+            raise Refusal(f"{file} is not a file of a known kind ({', '.join(_FORMATS)}).")
+        if source.split not in (None, "train"):
+            raise Refusal(f"{path} has no split {source.split!r}. Leave it out.")
     if found is None and source.split is None:
         raise Refusal(f"{path} is taken for a hub id. Write `split: train` or `split: test`.")
     try:
@@ -133,7 +134,7 @@ def _json_rows(text: str) -> list[Any]:
         lines = ",\n".join(line for line in text.split("\n") if line.strip())
         rows = json.loads(f"[{lines}]", object_pairs_hook=_once)
     rows = rows if isinstance(rows, list) else [rows]
-    return [{str(place): each for place, each in enumerate(row)} if isinstance(row, list) else row for row in rows]
+    return [dict(enumerate(row)) if isinstance(row, list) else row for row in rows]
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
