@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 from dataclasses import dataclass
+from os import _exit
 from typing import Any, NoReturn
 
 from . import program
@@ -64,12 +65,12 @@ def become(descriptors: list[int], limits: dict[str, Any], confinement: Confinem
         confinement.apply(zygote, limits)
     except BaseException as error:  # noqa: BLE001 — reported to the other side; the program does not start
         os.write(status, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
-        os._exit(1)
+        _exit(1)
     try:
         os.write(status, json.dumps({"ready": True}).encode())
         program.run(source, _rearranged(descriptors, limits["frame_bytes"]))
     finally:
-        os._exit(1)
+        _exit(1)
 
 
 class Channel:

@@ -2,11 +2,11 @@
 
 import atexit
 import builtins
-import os
 import sys
 import threading
 import types
 from collections.abc import Mapping
+from os import _exit
 from typing import Any, NoReturn
 
 NAME = "main.py"
@@ -19,7 +19,7 @@ def run(source: bytes, names: Mapping[str, Any]) -> NoReturn:
         code = _executed(source, names)
         code = _finished() or code
     finally:
-        os._exit(code)
+        _exit(code)
 
 
 def _executed(source: bytes, names: Mapping[str, Any]) -> int:
