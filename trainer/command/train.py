@@ -103,7 +103,7 @@ def _written(settings: Sequence[str]) -> str:
     if model is None or data is None or tree.child("rewards") is None:
         raise Refusal("Name a run file; or write --model, --data and --reward.")
     here = ["trl.use_cpu=true", "trl.bf16=false"] * (not accelerator.is_available())
-    here += ["data.train.split=train"] * (local_path(str(data.value), Path()) is None)  # of a hub id; TRL's default
+    here += ["data.train.split=train"] * (local_path(str(data.value), Path()) is None)  # TRL's default
     tree = all_over(Node({}, COMMAND_LINE), [*here, *settings])
     name = tree.child("name") or Node(f"{Path(str(model.value)).name}-{Path(str(data.value)).stem}", COMMAND_LINE)
     for reward in config_of(tree, Path(f"{name.value}.yaml")).rewards:

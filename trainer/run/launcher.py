@@ -52,7 +52,7 @@ def launched(arguments: Sequence[str]) -> int:
         return _exit_status(failure.returncode)
     except (SignalException, KeyboardInterrupt):
         return STOPPED
-    except Exception as error:  # noqa: BLE001 — accelerate raises anything at its file
+    except Exception as error:  # noqa: BLE001 — accelerate raises anything
         say(f"The launcher cannot start {given.training_script}: {in_words(error)}")
         return REFUSED
     return 0

@@ -49,6 +49,8 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
     if not tokenizer("1")["input_ids"]:
         what = f"The tokenizer of {name!r} reads no text: its files are missing."
         raise Refusal(f"{what} Copy tokenizer.json into that folder.", code="tokenizer")
+    if tokenizer.eos_token is None:
+        raise Refusal(f"The tokenizer of {name!r} has no eos_token. Save it with one.", code="tokenizer")
     if config.model.raw_prompts:
         special = tokenizer("1", return_special_tokens_mask=True)["special_tokens_mask"]
         if special[-1:] == [1]:

@@ -87,7 +87,7 @@ def place(
     args.output_dir = str(decision.run)
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(decision.run / "tensorboard")
     _default("WANDB_DIR", str(decision.run))
-    _default("WANDB_DATA_DIR", str(Path(os.environ["WANDB_DIR"], "wandb")))  # artifacts, until they are sent
+    _default("WANDB_DATA_DIR", str(Path(os.environ["WANDB_DIR"], "wandb")))  # artifacts
     if args.process_index == 0 and "wandb" in config.logging.report_to:
         file = decision.run / WANDB_RUN_ID  # one W&B run for all parts of a run
         if not file.is_file():

@@ -64,7 +64,7 @@ MODELS = [
     mistake("an encoder", "not-a-language-model", model("encoder")),
     mistake("a config.json that was cut off", "unreadable-model", model("cut_off")),
     mistake("code of its own without trust", "unreadable-model", model("own_code")),
-    mistake("no end-of-text token", "unexplained", model("no_eos")),
+    mistake("no end-of-text token", "tokenizer", model("no_eos"), says="eos_token"),
     warned("a turn that ends with another token", "turn-ends-without-eos", *ROWS_TWICE),
     mistake("a tokenizer with more words than the model", "tokens-beyond-embeddings", model("more_words")),
     mistake("a padding token beyond the embedding", "tokens-beyond-embeddings", model("padding_beyond")),
