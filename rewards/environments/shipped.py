@@ -195,7 +195,6 @@ OPERATORS: Mapping[type, Callable[..., float]] = {
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,
 }
-LARGEST_POWER_BITS = 4096
 
 
 def calculator(expression: str) -> str:
@@ -221,7 +220,7 @@ def _value(node: ast.expr) -> Any:
         return OPERATORS[type(node.op)](_value(node.operand))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         base, exponent = _value(node.left), _value(node.right)
-        if abs(exponent) * math.log2(max(abs(base), 2)) > LARGEST_POWER_BITS:
+        if abs(exponent) * math.log2(max(abs(base), 2)) > 4096:  # bits
             raise ValueError(f"{base} ** {exponent} is too large.")
         return base**exponent
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:

@@ -16,7 +16,6 @@ from evenkeel.rewards.isolation.workers.worker_process import WorkerMessageError
 
 WorkerStatus = Literal["done", "raised", "cpu_limit", "wall_limit", "memory_limit", "died"]
 
-MOST_WORKERS = 16
 START_SECONDS = 300.0
 """Time limit for a worker to become ready."""
 ITEMS_PER_WORKER = 2000
@@ -126,7 +125,7 @@ class WorkerGroup:
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool
         ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        self._most = pool.workers or min(MOST_WORKERS, max(1, len(os.sched_getaffinity(0)) // ranks))
+        self._most = pool.workers or min(16, max(1, len(os.sched_getaffinity(0)) // ranks))
         names = ("target", "argument", "cpu_seconds", "memory_bytes", "warm_up", "users")
         self._settings = {name: getattr(pool, name) for name in names}
         self._idle: list[WorkerProcess] = []  # the one used last at the end

@@ -15,9 +15,6 @@ from . import landlock, seccomp
 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 1, 38, 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
-# The kernel keeps at least 128 MiB free below the stack of the first thread.
-_MAIN_STACK_BYTES = 100 << 20
-_OPEN_FILES = 64
 
 
 @dataclass(frozen=True)
@@ -62,12 +59,13 @@ def set_resource_limits(cpu_seconds: float, memory_bytes: int, output_bytes: int
         resource.RLIMIT_CPU: math.ceil(cpu_seconds) + 1,
         resource.RLIMIT_AS: address_space,
         resource.RLIMIT_FSIZE: output_bytes,
-        resource.RLIMIT_NOFILE: _OPEN_FILES,
+        resource.RLIMIT_NOFILE: 64,
         # A limit of 1, not 0: that also keeps the kernel from starting a core handler it was told to pipe to.
         resource.RLIMIT_CORE: 1,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
-        resource.RLIMIT_STACK: _MAIN_STACK_BYTES,
+        # The kernel keeps at least 128 MiB free below the stack of the first thread.
+        resource.RLIMIT_STACK: 100 << 20,
     }
     for name, limit in limits.items():
         _, hard = resource.getrlimit(name)
