@@ -220,7 +220,7 @@ def _value(node: ast.expr) -> Any:
         return OPERATORS[type(node.op)](_value(node.operand))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         base, exponent = _value(node.left), _value(node.right)
-        if abs(exponent) * math.log2(max(abs(base), 2)) > 4096:  # bits
+        if abs(exponent) * math.log2(max(abs(base), 2)) > 4096:
             raise ValueError(f"{base} ** {exponent} is too large.")
         return base**exponent
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:

@@ -126,11 +126,12 @@ def _returned(call: Callable[[], Any]) -> Any:
 
 
 def _awaited(result: Any) -> Any:
+    """The result of a coroutine: in a thread if a loop runs in this one, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(result)
-    with ThreadPoolExecutor(1) as thread:  # in a notebook
+    with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, result).result()
 
 

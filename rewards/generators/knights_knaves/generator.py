@@ -42,7 +42,7 @@ def generate_puzzles(
         ValueError: an argument out of its range, or fewer puzzles exist than were asked for.
     """
     if len({*names}) < len(names):
-        raise ValueError(f"names = {[*names]} holds a name twice")
+        raise ValueError(f"names = {[*names]} holds one twice")
     if not 1 <= namings <= (most := math.perm(len(names), num_people)):
         raise ValueError(f"namings = {namings}: write 1 to {most}")
     rng = random.Random(f"knights and knaves, {num_people} people, seed {seed}")

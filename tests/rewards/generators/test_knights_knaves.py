@@ -56,7 +56,7 @@ def test_namings_give_every_puzzle_to_so_many_inhabitants_on_one_side_only():
     [
         ({"names": ("Ava", "Ben", "Cleo"), "namings": 7}, "namings = 7: write 1 to 6"),
         ({"names": ("Ava", "Ben")}, "namings = 1"),
-        ({"names": ("Ava", "Ava", "Ben", "Cleo")}, "holds a name twice"),
+        ({"names": ("Ava", "Ava", "Ben", "Cleo")}, "holds one twice"),
         ({"num_people": 2, "count": 5005, "namings": 10}, r"only \d+0 of 5005 puzzles of 2 people"),
     ],
 )
