@@ -47,13 +47,14 @@ def certificate(file: Path, sweep: Sweep, sweep_file: Path, answers: Mapping[str
     folder = file.absolute().parent
     runs = {run.path: run for found in answers.values() for run in found.runs}
     manifests = [run.manifest for run in runs.values()]
+    prints = [json.dumps(each.get("data_fingerprints"), sort_keys=True) for each in manifests]
     content = {
         "file": file.name,
         "answers": {name: _answer(found) for name, found in answers.items()},
         "confidence": CONFIDENCE,
         "seeds": sweep.seeds,
         "commits": sorted({str(each.get("git_revision")) for each in manifests if each.get("git_revision")}),
-        "data_fingerprints": sorted({json.dumps(each.get("data_fingerprints"), sort_keys=True) for each in manifests}),
+        "data_fingerprints": sorted({*prints}),
         "configs": _hashed(_configs(file, sweep_file, sweep), folder),
         "data": _hashed(_data(sweep), folder),
         "code": _code(),
@@ -67,10 +68,7 @@ def _answer(found: Answered) -> dict[str, Any]:
         **found.claim.model_dump(),
         "answer": found.answer.answer,
         "reason": found.answer.reason,
-        "differences": {
-            name: {key: value for key, value in asdict(each).items() if key in _SHOWN}
-            for name, each in found.answer.differences.items()
-        },
+        "differences": {name: asdict(each) for name, each in found.answer.differences.items()},
         "excludes_what_matters": found.answer.excludes_what_matters,
         "seeds_needed": found.answer.seeds_needed,
         "held_out": found.held_out,
@@ -130,9 +128,6 @@ def changes(path: Path) -> list[str]:
                 what = "new" if name not in recorded else "missing" if name not in now else "changed"
                 found.append(f"{kind}: {name}: {what}")
     return found
-
-
-_SHOWN = ("value", "low", "high", "num_seeds", "num_items")
 
 
 def _configs(file: Path, sweep_file: Path, sweep: Sweep) -> Iterator[Path]:

@@ -44,8 +44,7 @@ class Claim(Section):
     @property
     def sign(self) -> int:
         """1 where the claim is that there is more of the outcome, −1 where it is that there is less."""
-        sign = self.compared.sign
-        return sign if self.direction == "better" else -sign
+        return self.compared.sign if self.direction == "better" else -self.compared.sign
 
 
 class ClaimFile(Section):

@@ -53,7 +53,9 @@ def read(path: str | Path) -> Record:
     lines: list[tuple[int, Mapping[str, Any]]] = []
     for raw in reader(content, file, damaged):
         lines.append(_line(raw, lines[-1][0] + 1 if lines else 1))
-    if not any(key in _KNOWN or any(kind.fullmatch(key) for kind in HELD_OUT) for _, line in lines for key in line):
+    logged = {key for _, line in lines for key in line}
+    held_out = [key for key in logged for kind in HELD_OUT if kind.fullmatch(key)]
+    if not held_out and not logged & _KNOWN:
         where = f" ({damaged[0]})" if damaged else ""
         raise Refusal(
             f"{file}: no line has a metric that a rule reads, such as reward{where}. Name a metrics.jsonl, "

@@ -56,11 +56,8 @@ def named_strategies(names: str) -> list[Named]:
 
 
 def replayable(asked: Sequence[Named], replay: Callable[[Strategies], Any]) -> tuple[list[Named], dict[str, str]]:
-    """`BASELINE`, then those that ``replay`` takes on the first batch, and of the others name → why it does not.
-
-    Raises:
-        PartError: it does not take `BASELINE`.
-    """
+    """`BASELINE`, then those that ``replay`` takes on the first batch, and of the others name → why it does not; a
+    `PartError` where it does not take `BASELINE`."""
     found: list[Named] = []
     absent: dict[str, str] = {}
     others = [each for each in asked if each.name != BASELINE]

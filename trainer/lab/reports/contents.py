@@ -79,6 +79,7 @@ def report_on(directory: Path) -> Report:
     main = comparisons[0] if comparisons else None
     scored = scored_runs(runs, first) if main else runs
     audits = verifier_audits(runs, first)
+    logged = [] if runs.baseline else runs.all[0].metrics
     return Report(
         runs.name,
         bool(runs.baseline),
@@ -87,7 +88,7 @@ def report_on(directory: Path) -> Report:
         comparisons,
         {name: table for name, table in _tables(runs, comparisons, first, audits) if table is not None},
         scored,
-        Examination().add_all((entry["step"], entry) for run in runs.all if not runs.baseline for entry in run.metrics),
+        Examination().add_all((entry["step"], entry) for entry in logged),
         sample_groups(runs, first),
         audits,
         notes_of(runs, scored, comparisons, directory),

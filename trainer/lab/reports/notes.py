@@ -22,11 +22,9 @@ def notes_of(runs: RecordedRuns, scored: RecordedRuns, comparisons: Sequence[Com
         )
     if main is None:
         return [*notes, "No held-out set was evaluated and scored."]
-    notes += [
-        f"Left out, because no answer on {found.dataset} was scored: {', '.join(found.left_out)}."
-        for found in comparisons
-        if found.left_out
-    ]
+    for found in comparisons:
+        if found.left_out:
+            notes.append(f"Left out, because no answer on {found.dataset} was scored: {', '.join(found.left_out)}.")
     return [
         *notes,
         *main.not_compared,

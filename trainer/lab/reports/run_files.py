@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +37,9 @@ class RecordedRun(RunRecord):
 
     def final_file(self, dataset: str) -> Path | None:
         """The file of the run's last evaluation of a held-out set; ``None`` where it is gone."""
-        keys = self._accuracy_keys.get(dataset, [])
-        last = max((entry["step"] for entry in self.metrics if any(key in entry for key in keys)), default=-1)
-        return self.answers.get(dataset, {}).get(last)
+        names = f"eval/{dataset}/", f"eval_{dataset}/"
+        evaluated = [entry["step"] for entry in self.metrics if any(key.startswith(names) for key in entry)]
+        return self.answers.get(dataset, {}).get(max(evaluated, default=-1))
 
     def series(self, key: str) -> dict[float, float]:
         """Rollout batches done → value of a metric, where it is a finite number; the last of several at one step."""
@@ -64,16 +63,11 @@ class RecordedRun(RunRecord):
 
     def held_out(self) -> dict[str, dict[float, float]]:
         """Held-out set → rollout batches → accuracy."""
-        return {name: self._accuracy_series(keys) for name, keys in sorted(self._accuracy_keys.items())}
-
-    @cached_property
-    def _accuracy_keys(self) -> dict[str, list[str]]:
-        """Held-out set → the metrics that are its accuracy."""
         named: dict[str, list[str]] = {}
         for key in sorted({key for entry in self.metrics for key in entry}):
             if found := re.fullmatch(r"eval[/_]([^/]+)/(?:avg@\d+|greedy)", key):
                 named.setdefault(found[1], []).append(key)
-        return named
+        return {name: self._accuracy_series(of_set) for name, of_set in sorted(named.items())}
 
     def _accuracy_series(self, keys: Sequence[str]) -> dict[float, float]:
         """avg@k where items were sampled, with any k, which may change when a run is continued; else greedy."""

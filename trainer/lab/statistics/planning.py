@@ -62,9 +62,13 @@ def detectable_difference(components: DifferenceComponents, num_seeds: int, num_
     if error == 0:
         return 0.0
     limits, most = _half_widths(components, num_seeds, num_items) / error, 4.0
-    while _exceeding(most, limits) < POWER:
+
+    def above(effect: float) -> float:
+        return _exceeding(effect, limits) - POWER
+
+    while above(most) < 0:
         most *= 2
-    return error * float(optimize.brentq(lambda effect: _exceeding(effect, limits) - POWER, 0.0, most, xtol=1e-3))
+    return error * float(optimize.brentq(above, 0.0, most, xtol=1e-3))
 
 
 def planned_seeds(difference: float, components: DifferenceComponents, num_items: int) -> int | None:

@@ -38,20 +38,18 @@ def verdict(difference: Estimate) -> Verdict:
     """
     seeds, outcome = difference.num_seeds, outcome_of(difference)
     if seeds < FEWEST_SEEDS:
-        return Verdict(outcome, f"no verdict: {_seeds(seeds)} to compare, at least {FEWEST_SEEDS} are needed")
+        return Verdict(outcome, f"no verdict: {seeds} of at least {FEWEST_SEEDS} seeds to compare")
     if outcome == "no verdict":
-        return Verdict(
-            outcome, f"no verdict: {seeds} seeds with exactly the same difference have no spread to test it against"
-        )
+        return Verdict(outcome, f"no verdict: {seeds} seeds with the same difference show no spread")
     if outcome != "not distinguishable":
-        return Verdict(outcome, f"{outcome} ({_seeds(seeds)})")
-    start = f"not distinguishable with {seeds} seeds; "
+        return Verdict(outcome, f"{outcome} ({seeds} seeds)")
+    start = f"{outcome} with {seeds} seeds; "
     if difference.standard_error == 0:
-        return Verdict("not distinguishable", f"{start}no difference was seen at all")
+        return Verdict(outcome, f"{start}no difference was seen at all")
     if (needed := seeds_needed(difference)) is not None:
         needed = _two_digits(needed)
-        return Verdict("not distinguishable", f"{start}about {needed} seeds would be needed", needed)
-    return Verdict("not distinguishable", start + _beyond_these_items(difference))
+        return Verdict(outcome, f"{start}about {needed} seeds would be needed", needed)
+    return Verdict(outcome, start + _beyond_these_items(difference))
 
 
 def outcome_of(difference: Estimate) -> Outcome:
@@ -124,7 +122,3 @@ def holm_adjusted(p_values: ArrayLike) -> Floats:
 
 def _two_digits(number: int) -> int:
     return round(number, min(0, 2 - len(str(number))))
-
-
-def _seeds(number: int) -> str:
-    return "1 seed" if number == 1 else f"{number} seeds"

@@ -64,9 +64,9 @@ class Attempt:
             log = stack.enter_context(directory.log.open("a"))
             stopping = StopSignals(in_terminal)
             command = [*self.launcher, *rendezvous_arguments, *self.script]
-            print(f"\n=== attempt {self.number}, {_now()}: {shlex.join(command)}", file=log, flush=True)
+            print(f"\n=== attempt {self.number}, {now()}: {shlex.join(command)}", file=log, flush=True)
             process = begin() if begin else self._launched(command, log)
-            started = {"host": socket.gethostname(), "process_group": process.pid, "started": _now()}
+            started = {"host": socket.gethostname(), "process_group": process.pid, "started": now()}
             if node == 0:
                 directory.write_attempt(self.number, started)
             stopping.forward_to(lambda: signal_group(process.pid, signal.SIGTERM))
@@ -74,7 +74,7 @@ class Attempt:
             status = code if code >= 0 else 128 - code  # of signal n: 128 + n
             await_group(process.pid)
             if node == 0:
-                ended = {"ended": _now(), "exit_status": status, "stopped": stopping.requested}
+                ended = {"ended": now(), "exit_status": status, "stopped": stopping.requested}
                 directory.write_attempt(self.number, {**started, **ended})
             return status
 
@@ -132,5 +132,5 @@ def job_port(job_id: str) -> int:
     return 20000 + int(job_id.partition("_")[0]) % 10000
 
 
-def _now() -> str:
+def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")

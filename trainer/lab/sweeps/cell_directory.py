@@ -22,7 +22,6 @@ from evenkeel.trainer.run.record.files import read_record, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 State = Literal["waiting", "submitted", "running", "stopped", "failed", "finished"]
-LAST_LINES = 20
 SECONDS_FOR_READERS = 5.0
 """Readers hold a cell's lock for a moment when they look whether it is free, so an attempt tries for this long."""
 
@@ -113,7 +112,7 @@ class CellDirectory:
             self.lock.write_text(str(os.getpid()))
             yield
 
-    def log_end(self, lines: int = LAST_LINES) -> str:
+    def log_end(self, lines: int = 20) -> str:
         """The last lines of the log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.rstrip().splitlines()[-lines:])

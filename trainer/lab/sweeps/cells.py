@@ -10,8 +10,6 @@ from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.yaml_document import scalar
 
-MOST_BYTES = 255
-"""Of a folder's name."""
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 """Characters that JSON leaves unescaped and YAML does not allow."""
 
@@ -56,8 +54,8 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         for variant, changes in sweep.variants.items()
     ]
     names = [cell.name for cell in cells]
-    if long := [name for name in names if len(name.encode()) > MOST_BYTES]:
-        what = f"the folder of {long[0]:.40}… would have a name of more than {MOST_BYTES} bytes."
+    if long := [name for name in names if len(name.encode()) > 255]:
+        what = f"the folder of {long[0]:.40}… would have a name of more than 255 bytes."
         raise config_error("long-name", "", what, "Write such a value in a variant, with a name of your own.")
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         what = f"two cells would be named {repeated[0]}."

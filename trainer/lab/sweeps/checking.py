@@ -55,16 +55,13 @@ def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set ``variables`` in this process's environment, as in that of the cells."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = dict(os.environ)
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _problems(stages: Sequence[Sweep], plans: Sequence[Sequence[Plan]], tree: Node) -> dict[tuple[str, str], set[str]]:

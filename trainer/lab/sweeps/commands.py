@@ -71,7 +71,9 @@ def _run_cells(
         refused = _refused_as_changed(cells)
         write_sweep(sweep, plans, root, file, tuning)
         entries = [cell for cell in cells if cell not in refused]
-        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root, forks), partial(print, flush=True)).run()
+        queue = _queue(sweep, plans, root, forks)
+        say = partial(print, flush=True)
+        completed = SweepRunner(sweep, entries, queue, say).run()
     print_table(status_table(root))
     for cell in cells:
         if cell.directory.state() == "failed":
@@ -120,8 +122,7 @@ def check_unchanged(file: Path) -> None:
     sweep, tree = load_sweep(file)
     stages = [sweep]
     if sweep.tune is not None:
-        chosen = choices(sweep, root / "tuning")
-        settings = {name: choice.settings for name, choice in chosen.items()}
+        settings = {name: choice.settings for name, choice in choices(sweep, root / "tuning").items()}
         stages = [tuning_stage(sweep), confirmation_stage(sweep, settings)]
     for stage in stages:
         if _refused_as_changed(queued_cells(stage, plans_of(stage, cells_of(stage), tree))):
@@ -129,14 +130,7 @@ def check_unchanged(file: Path) -> None:
 
 
 def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None, outcome: str | None) -> int:
-    """Which differences the sweep can detect, from finished cells.
-
-    Args:
-        outcome: otherwise the first that the sweep names.
-        pilot: a directory of cells; otherwise the sweep's own.
-        items: number of held-out rows; otherwise the pilot's.
-        difference: one that should be detected, in the outcome's unit.
-    """
+    """Which differences the sweep can detect, by the cells of ``pilot`` or its own; arguments as in its help."""
     from evenkeel.trainer.lab.reports.outcomes import OUTCOMES
     from evenkeel.trainer.lab.sweeps.pilots import read_pilot
     from evenkeel.trainer.lab.sweeps.planning import plan_sentences, plan_table

@@ -38,10 +38,17 @@ def write_sweep(
         }
         for plan in plans
     ]
-    described = {"name": sweep.name, "file": str(file.absolute()), "config": sweep.config, "baseline": sweep.baseline}
+    described = {
+        "name": sweep.name,
+        "file": str(file.absolute()),
+        "config": sweep.config,
+        "baseline": sweep.baseline,
+        "outcomes": sweep.outcomes,
+        "seeds": sweep.seeds,
+        "cells": cells,
+    }
     tuned = {} if tuning is None else {"tuning": tuning}
-    compared = {"outcomes": sweep.outcomes, "seeds": sweep.seeds, "cells": cells}
-    write_json(root / "sweep.json", {**described, **tuned, **compared})
+    write_json(root / "sweep.json", {**described, **tuned})
 
 
 class SweepRunner:
@@ -92,10 +99,8 @@ class SweepRunner:
     def _started(self, entry: QueuedCell, *, others_run: bool) -> bool:
         """Start the cell's next attempt; whether the queue took it.
 
-        A refusal is retried while other cells run, whose end may make room, as under a limit on a user's jobs.
-
-        Raises:
-            SchedulerError: the queue refuses, and no other cell runs.
+        A refusal is retried while other cells run, whose end may make room, as under a limit on a user's jobs; it is
+        raised where none runs.
         """
         attempt = next_attempt(self.sweep, entry)
         try:

@@ -9,11 +9,10 @@ import sys
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evenkeel.trainer.lab.sweeps.attempt import Attempt
+from evenkeel.trainer.lab.sweeps.attempt import Attempt, now
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.plans import Plan, launch_options
 from evenkeel.trainer.lab.sweeps.process_group import await_group, files_of, group_members, signal_group
@@ -71,7 +70,7 @@ def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
         "label": f"{job_name(entry.name)}-{known['id']}-{number}",
         "resumed_from": checkpoint.name if checkpoint else None,
         "command": [*launcher, *arguments],
-        "submitted": datetime.now(UTC).isoformat(timespec="seconds"),
+        "submitted": now(),
     }
     directory.write_definition({**known, "attempts": [*known["attempts"], entry.attempt]})
     return Attempt(directory.path, number, launcher, arguments, Path.cwd(), _environment(sweep, plan))

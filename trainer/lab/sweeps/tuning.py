@@ -19,7 +19,7 @@ import numpy as np
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_scored, mean_accuracies
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
-from evenkeel.trainer.lab.sweeps.cells import grid_points
+from evenkeel.trainer.lab.sweeps.cells import cells_of, grid_points
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.schema import Sweep, Tuning
 
@@ -78,17 +78,17 @@ def check_stages(tuning: Sequence[Plan], confirmation: Sequence[Plan]) -> None:
 def choices(sweep: Sweep, directory: Path) -> dict[str, Choice]:
     """Variant → its best point, from the runs under the tuning's directory; a `Refusal` where one is missing."""
     tune, runs = tuning_of(sweep), read_runs(directory)
-    if runs.unfinished:
-        names = ", ".join(runs.unfinished)
-        raise Refusal(
-            f"The tuning in {directory} lacks {names}: budgets would be unequal. Run the sweep again, or drop it."
-        )
+    there = {(run.variant, run.seed) for run in runs.all}
+    planned = cells_of(tuning_stage(sweep))
+    if absent := [each.name for each in planned if (each.variant, each.seed) not in there]:
+        names = ", ".join(absent)
+        raise Refusal(f"The tuning in {directory} lacks {names}: budgets would be unequal. Run the sweep again.")
     return {name: _choice(name, tune, runs) for name in sweep.variants}
 
 
 def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
     points = grid_points(tune.grid)
-    found = [run for suffix, _ in points for run in runs.by_variant[variant + suffix].values()]
+    found = [runs.by_variant[variant + suffix][seed] for suffix, _ in points for seed in tune.seeds]
     dataset = next(iter(found[0].held_out()), "")
     scored = all(dataset in run.held_out() and is_scored(run, dataset) for run in found)
     final = mean_accuracies(final_accuracies(found, dataset)) if scored else np.array([np.nan])

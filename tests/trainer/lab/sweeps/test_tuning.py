@@ -71,16 +71,6 @@ def test_what_would_not_be_a_fair_tuning_is_refused(tmp_path: Path, changes: dic
     assert expected in str(refusal.value)
 
 
-def test_every_variant_is_tuned_at_the_same_points_and_seeds(tmp_path: Path):
-    stage = tuning_stage(loaded(tmp_path)[0])
-    found = {family: set() for family in ("grpo", "rloo")}
-    for cell in cells_of(stage):
-        found[cell.family].add((cell.settings["trl.learning_rate"], cell.seed))
-        assert cell.settings["data.test.generator.seed"] == 77
-    assert found["grpo"] == found["rloo"] == {(rate, seed) for rate in (1e-3, 3e-3) for seed in (100, 101)}
-    assert stage.output_dir == str(tmp_path / "sweep/tuning")
-
-
 def test_the_confirmation_has_the_chosen_settings_and_no_row_of_the_tuning(tmp_path: Path):
     sweep, tree = loaded(tmp_path)
     stage = confirmation_stage(sweep, {"grpo": {"trl.learning_rate": 1e-3}, "rloo": {"trl.learning_rate": 3e-3}})
@@ -143,6 +133,10 @@ def test_unequal_budgets_choose_nothing(tmp_path: Path):
     lacking = {**ACCURACIES, "rloo,learning_rate=0.003-s101": None}
     with pytest.raises(Refusal, match=r"lacks rloo,learning_rate=0.003-s101: budgets would be unequal"):
         choices(loaded(tmp_path)[0], recorded(tmp_path / "tuning", lacking))
+    one, more = loaded(tmp_path, seeds=[100])[0], loaded(tmp_path, grid={"trl.learning_rate": [1e-3, 1e-2]})[0]
+    assert choices(one, tmp_path / "tuning")["grpo"].point == "learning_rate=0.003"  # by the seed that is left
+    with pytest.raises(Refusal, match=r"lacks grpo,learning_rate=0.01-s100, rloo,learning_rate=0.01-s100"):
+        choices(more, tmp_path / "tuning")
 
 
 @pytest.mark.slow
