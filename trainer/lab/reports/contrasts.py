@@ -59,5 +59,5 @@ def contrast_of(
     heights = areas_under_curves(runs, dataset) if outcome is ACCURACY else None
     area = None if heights is None else paired_difference(*np.split(heights, 2))
     p_value = math.nan if found.outcome == "no verdict" else difference.p_value
-    measured = mean_estimate(ours), difference, found, p_value
-    return Contrast(variant, baseline, outcome.name, *measured, math.nan, area)
+    mean = mean_estimate(ours)
+    return Contrast(variant, baseline, outcome.name, mean, difference, found, p_value, math.nan, area)

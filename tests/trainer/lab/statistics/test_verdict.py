@@ -15,6 +15,7 @@ def test_better_and_worse_only_when_the_interval_excludes_0():
     assert verdict(mean_estimate([0.02, 0.03, 0.04])).outcome == "better"
     assert verdict(mean_estimate([-0.02, -0.03, -0.04])).outcome == "worse"
     assert verdict(mean_estimate([0.01, 0.02, 0.03])).outcome == "not distinguishable"
+    assert verdict(mean_estimate([0.25, 0.25, 0.25])).outcome == "no verdict"  # no spread
 
 
 @given(st.lists(ACCURACIES, min_size=1, max_size=2))
@@ -66,7 +67,3 @@ def test_a_small_difference_is_not_called_none():
 def test_more_seeds_are_asked_for_than_there_are(differences: list[float]):
     found = verdict(mean_estimate(differences))
     assert found.seeds_needed is None or found.seeds_needed > len(differences)
-
-
-def test_equal_differences_show_no_spread():
-    assert verdict(mean_estimate([0.25, 0.25, 0.25])).outcome == "no verdict"
