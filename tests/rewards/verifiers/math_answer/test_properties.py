@@ -94,7 +94,9 @@ def test_a_gold_with_anything_more_in_it_is_not_paid(gold, more, place):
     cut = place % (len(pieces) + 1)
     answer = "".join([*pieces[:cut], f" {more} " if more[0] == "\\" else more, *pieces[cut:]])
     verdict = MathAnswer(workers=1, answer_in="answer_tag")(f"<answer>{answer}</answer>", gold)
-    assert verdict.score != 1 or (cut == 0 and more in ("\\sim", "~")), (gold, answer)  # \approx 6.5 is paid
+    is_same = cut == 0 and more in ("\\sim", "~")  # \approx 6.5 is paid
+    is_same |= answer.endswith(f"= {more} 0")  # a multiple of 0
+    assert verdict.score != 1 or is_same, (gold, answer)
 
 
 @settings(max_examples=40, deadline=None)
