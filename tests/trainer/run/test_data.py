@@ -3,10 +3,15 @@
 import json
 import math
 from collections.abc import Callable
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import datasets
+import pandas
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -51,7 +56,9 @@ def write_jsonl(file: Path) -> None:
 
 WRITERS: dict[str, Callable[[Path], Any]] = {
     "json": lambda file: file.write_text(json.dumps(ROWS)),
+    "pretty.json": lambda file: file.write_text("\n".join(json.dumps(row, indent=1) for row in ROWS)),
     "jsonl": write_jsonl,
+    "adjacent.jsonl": lambda file: file.write_text("".join(map(json.dumps, ROWS))),
     "parquet": lambda file: datasets.Dataset.from_list(ROWS).to_parquet(file),
 }
 
@@ -69,6 +76,7 @@ WRITTEN: list[tuple[str, list[str], list[Any]]] = [
     ("jsonl", ['"2024-01-01"', '"2024-05-03T01:00:00"'], ["2024-01-01", "2024-05-03T01:00:00"]),
     ("jsonl", ['"007"', "7", "7.0", "true"], ["007", 7, 7.0, True]),
     ("jsonl", ["9007199254740993", "1.5"], [9007199254740993, 1.5]),
+    ("jsonl", ["1", "2.5"], [1, 2.5]),
     ("csv", ["007", "0101"], ["007", "0101"]),
     ("csv", ["1.10", "None", "NA", "True"], ["1.10", "None", "NA", "True"]),
     ("csv", ["12", "-3"], [12, -3]),
@@ -178,7 +186,28 @@ def test_columns_of_an_environment_are_none_in_rows_of_sources_without_them_and_
     assert (data["tests"][0], math.isnan(data["level"][0])) == ([1, "a"], True)
 
 
-@pytest.mark.parametrize("references", [[{"n": 2**70}], [float("nan")], [{"n": {"a"}}], [{}, {"n": 1e16 + 2}]])
+Form = Enum("Form", {"BOXED": "boxed"}, type=str)
+DAYS = [pandas.Timestamp("2024-01-01"), pandas.Timestamp("2024-01-02")]
+
+
+@pytest.mark.parametrize(
+    "references", [DAYS, [DAYS, [*DAYS, DAYS[0]]], [Decimal("1.5"), Decimal("2.25")], [Form.BOXED], [Form.BOXED, 3]]
+)
+def test_references_may_come_back_as_another_class_that_compares_equal(references: list[Any]) -> None:
+    made = [{"prompt": "q", "reference": reference, "board": reference} for reference in references]
+    data = generated(made, columns={"environment": ["board"]})
+    assert data["reference"][:] == data["board"][:] == references
+
+
+def test_nanosecond_timestamps_of_a_parquet_file_are_references(tmp_path: Path) -> None:
+    days = pyarrow.array(DAYS, pyarrow.timestamp("ns"))
+    pyarrow.parquet.write_table(pyarrow.table({"prompt": ["q", "q"], "reference": days}), tmp_path / "r.parquet")
+    assert rows(path=str(tmp_path / "r.parquet"))["reference"][:] == DAYS
+
+
+@pytest.mark.parametrize(
+    "references", [[{"n": 2**70}], [float("nan")], [{"n": {"a"}}], [{}, {"n": 1e16 + 2}], [Decimal(1), 2]]
+)
 def test_references_that_would_be_changed_are_refused(references: list[Any]) -> None:
     made = [{"prompt": "q", "reference": reference} for reference in references]
     assert "cannot hold unchanged" in refusal(generated, made)
@@ -194,7 +223,11 @@ def test_references_that_would_be_changed_are_refused(references: list[Any]) -> 
         ({"path": "commas.csv"}, "commas.csv cannot be loaded: rows have more cells"),
         ({"path": "latin.jsonl"}, "latin.jsonl cannot be loaded: 'utf-8' codec"),
         ({"path": "texts.json"}, "texts.json cannot be loaded: row 1 (counted from 0) is no mapping"),
-        ({"path": "r.jsonl", "split": "test"}, "r.jsonl has no split 'test'"),
+        ({"path": "half.jsonl"}, "half.jsonl: row 1 (counted from 0) of the column 'prompt' has half of a"),
+        ({"path": "half_key.jsonl"}, "half_key.jsonl: row 1 (counted from 0) of the column 'prompt' has half of a"),
+        ({"path": "deep.jsonl"}, "deep.jsonl: row 1 (counted from 0) of the column 'prompt' is nested too deep"),
+        ({"path": "deeper.jsonl"}, "deeper.jsonl cannot be loaded: Nested too deep: line 2"),
+        ({"path": "r.jsonl", "split": "train[:50%]"}, "r.jsonl has no split 'train[:50%]'. Leave it out; max_rows"),
         ({"path": "hub/rows"}, "hub/rows is taken for a hub id. Write `split: train`"),
     ],
 )
@@ -205,6 +238,14 @@ def test_a_path_that_cannot_be_loaded_is_explained(tmp_path: Path, source: dict[
     (tmp_path / "twice.jsonl").write_text('{"a": 1, "a": 2}\n')
     (tmp_path / "commas.csv").write_text("prompt,reference\nFirst, add 1 and 2,3\n")
     (tmp_path / "latin.jsonl").write_bytes('{"a": "é"}'.encode("latin-1"))
+    second = {
+        "half": r'"\ud83d"',
+        "half_key": r'[{"\ud83d": "q"}]',
+        "deep": "[" * 500 + "]" * 500,
+        "deeper": "[" * 5000,
+    }
+    for name, prompt in second.items():
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"prompt": "q"}}\n{{"prompt": {prompt}}}\n')
     (tmp_path / "texts.json").write_text('[{"a": 1}, "b"]')
     assert words in refusal(rows, base_dir=tmp_path, **source)
 

@@ -13,11 +13,11 @@ from evenkeel.trainer.run.data.sources import Table, rows_named
 def column_of(table: Table, path: str, label: str) -> list[Any]:
     """The values of a column, or of a field of a struct column by its dotted path; a name with dots comes first."""
     if path in table:
-        return [_plain(value) for value in table[path]]
+        return _values(table, path, label)
     root, *fields = path.split(".")
     if root not in table:
         raise Refusal(f"{label} has no column {root!r}. {nearest(root, table)} Write it under `columns:`.")
-    values = [_plain(value) for value in table[root]]
+    values = _values(table, root, label)
     for depth, field in enumerate(fields):
         above = ".".join([root, *fields[:depth]])
         missing = [index for index, value in enumerate(values) if not isinstance(value, dict) or field not in value]
@@ -57,11 +57,27 @@ def references_of(table: Table, wanted: str | list[str] | dict[str, str], label:
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
+def _values(table: Table, name: str, label: str) -> list[Any]:
+    values: list[Any] = []
+    try:
+        for value in table[name]:
+            values.append(_plain(value))
+    except RecursionError:
+        fault = "is nested too deep. Write it as text."
+    except UnicodeEncodeError:
+        fault = "has half of a surrogate pair, which is no character. Delete it."
+    else:
+        return values
+    raise Refusal(f"{label}: {rows_named([len(values)])} of the column {name!r} {fault}")
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        value.encode()
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value

@@ -102,11 +102,16 @@ def _unchanged(name: str, values: list[Any], label: str, *, exactly: bool) -> "D
             encoded = [json.dumps(each) for each in values] if as_json else values
             dataset = Dataset.from_dict({name: encoded}, features=Features({name: Json()}) if as_json else None)
             found = dataset[name][:]
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            if not exactly or (found == values and _as_json(found) == _as_json(values)):
+                return dataset
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError):
             continue
-        if not exactly or (found == values and repr(found) == repr(values)):
-            return dataset
     raise Refusal(
-        f"{label}: the column {name!r} mixes values that one dataset cannot hold unchanged, such as dates or "
-        "infinities. Write them as text."
+        f"{label}: the column {name!r} has values that one dataset cannot hold unchanged, such as NaN, nanoseconds, "
+        "or a date beside a text. Write them as text."
     )
+
+
+def _as_json(values: list[Any]) -> str:
+    """1 is not 1.0 here, nor true; what JSON does not know, such as dates, may be of any class that compares equal."""
+    return json.dumps(values, default=lambda value: None)

@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -99,7 +100,7 @@ def _stored(source: Source, base_dir: Path) -> Table:
         if file.suffix not in _FORMATS:
             raise Refusal(f"{file} is not a file of a known kind ({', '.join(_FORMATS)}).")
         if source.split not in (None, "train"):
-            raise Refusal(f"{path} has no split {source.split!r}. Leave it out.")
+            raise Refusal(f"{path} has no split {source.split!r}. Leave it out; max_rows takes its first rows.")
     if found is None and source.split is None:
         raise Refusal(f"{path} is taken for a hub id. Write `split: train` or `split: test`.")
     try:
@@ -122,18 +123,21 @@ def _stored(source: Source, base_dir: Path) -> Table:
 
 
 def _json_rows(text: str) -> list[Any]:
-    """The rows of a JSON text: a list, or one on each line; columns of a row that is a list are numbered from 0.
+    """The rows of a JSON text: a list, or one after another; columns of a row that is a list are numbered from 0.
 
     The library would make dates and floats of some values.
     """
-    try:
-        rows = json.loads(text, object_pairs_hook=_once)
-    except json.JSONDecodeError:
-        if text.lstrip().startswith("["):
-            raise
-        lines = ",\n".join(line for line in text.split("\n") if line.strip())
-        rows = json.loads(f"[{lines}]", object_pairs_hook=_once)
-    rows = rows if isinstance(rows, list) else [rows]
+    rows: list[Any] = []
+    text, end = text.rstrip(), 0
+    decoder, visible = json.JSONDecoder(object_pairs_hook=_once), re.compile(r"\S")
+    while found := visible.search(text, end):
+        try:
+            row, end = decoder.raw_decode(text, found.start())
+        except RecursionError:
+            raise json.JSONDecodeError("Nested too deep", text, found.start()) from None
+        rows.append(row)
+    if len(rows) == 1 and isinstance(rows[0], list):
+        rows = rows[0]
     return [dict(enumerate(row)) if isinstance(row, list) else row for row in rows]
 
 
