@@ -11,7 +11,12 @@ ANSWER_OPENS, ANSWER_CLOSES = "<answer>", "</answer>"
 # A tokenizer that keeps special tokens leaves one of these after the last word.
 _ENDINGS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<eos>", "</s>")
 _BEHIND_REVERSED = re.compile(rf"(?:\s++|{'|'.join(re.escape(ending[::-1]) for ending in _ENDINGS)})*+")
-_PYTHON_MARK = re.compile(r"[{.]*py(?:thon)?(?![a-z])", re.IGNORECASE)
+# A block marked python-repl or python_output is a session, not a program.
+_PYTHON_MARK = re.compile(
+    r"\{?\.?py(?:thon)? ?[0-9.]*\}?"  # py3, Python 3.11, {.python}
+    r"(?: +(?:\S+\.py|.*[={].*))?",  # main.py, title="x"
+    re.IGNORECASE,
+)
 _FENCE = "```"
 # Letters and symbols of Unicode that show nothing: fillers of Hangul, a Braille cell without dots, a notehead left out,
 # a place held for an object, blank hieroglyphs.
@@ -123,7 +128,7 @@ def code_block(completion: str) -> Extraction:
     if final.text is None:
         return final
     blocks = _fenced_blocks(final.text)
-    marked = [code for mark, code in blocks if _PYTHON_MARK.match(mark)]
+    marked = [code for mark, code in blocks if _PYTHON_MARK.fullmatch(mark)]
     unmarked = [code for mark, code in blocks if not mark]
     whole = answer_block(completion).text or final.text
     return _program((marked or unmarked or [code for _, code in blocks] or [whole])[-1])
@@ -270,7 +275,7 @@ def _fenced_blocks(text: str) -> list[tuple[str, str]]:
             lines.append(line)
         elif mark is None:
             after = after.strip()
-            is_marked = line.lstrip().startswith(_FENCE) and _PYTHON_MARK.match(after)
+            is_marked = line.lstrip().startswith(_FENCE) and _PYTHON_MARK.fullmatch(after)
             if len(after) <= _LONGEST_MARK and (is_marked or " " not in after):
                 mark, lines = after, []
         elif line.lstrip().startswith(_FENCE) or not after.strip():

@@ -34,7 +34,8 @@ class ExactMatch(Verifier):
         if answer.text is None:
             return Verdict(0.0, None, answer.problem)
         given = " ".join(answer.text.split())
-        if given == expected or (not self.case_sensitive and given.casefold() == expected.casefold()):
+        folded = str if self.case_sensitive else str.casefold
+        if folded(given) in (folded(expected), folded(str(reference))):  # 12 and 12.0
             return Verdict(1.0, given, "equal to the reference")
         return Verdict(0.0, given, f"differs from the reference {expected!r:.80}")
 

@@ -95,7 +95,9 @@ class _Question:
         label = next((label for label in self.labels if label.casefold() == written), None)
         if match and label:
             rest = _comparable(match["rest"].lstrip(" .:)-–—"))
-            if not rest or (rest in self.texts and self.texts[self.labels.index(label)] == rest):
+            own = dict(zip(self.labels, self.texts, strict=False)).get(label)
+            # 1-5 may be a text as a whole
+            if not rest or (rest == own and _comparable(answer) not in self.texts):
                 return label
         same: list[str | None] = [
             label for label, text in zip(self.labels, self.texts, strict=False) if text == _comparable(answer)

@@ -93,7 +93,7 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
     is_class = inspect.isclass(target)
     called: Callable[..., Any] = target.__call__ if is_class else target
     parameters = [*inspect.signature(called).parameters.values()]
-    parameters = parameters[1:] if is_class else parameters
+    parameters = [p for p in parameters if not (is_class and p.name == "self")]
     _check_signature(kind, found, parameters)
     if kind == UPDATE_SCHEDULE:
         example = "def schedule(*, …) -> UpdateSchedule"

@@ -90,7 +90,8 @@ def refused_in_words(main: Callable[[Sequence[str] | None], int]) -> Callable[..
         except Exception as error:
             from evenkeel.trainer.run.processes import is_full
 
-            if not (isinstance(error, Refusal | OSError) or is_full(error)):
+            of_a_file = isinstance(error, OSError) and error.filename
+            if not (isinstance(error, Refusal) or of_a_file or is_full(error)):
                 raise
             print(f"\n{error}", file=sys.stderr)
         return 2

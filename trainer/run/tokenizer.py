@@ -46,7 +46,7 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         what = f"is {name!r}, whose tokenizer cannot be opened: {first}"
         raise folder_fault(name) or config_error("tokenizer", _MODEL, what) from error
-    if not tokenizer("1")["input_ids"]:
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
         what = f"The tokenizer of {name!r} reads no text: its files are missing."
         raise Refusal(f"{what} Copy tokenizer.json into that folder.", code="tokenizer")
     if tokenizer.eos_token is None:

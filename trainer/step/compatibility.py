@@ -68,12 +68,12 @@ PLAIN_SAMPLING: dict[str, Any] = {
 @rule(RULES, "trl.generation_kwargs trl.min_p", "model")
 @rule(RULES, "trl.top_p trl.top_k trl.min_p trl.repetition_penalty trl.generation_kwargs")
 def _sampling(settings: Settings) -> Said:
-    """Sampling from a changed distribution with an importance ratio."""
+    """Sampling from a changed distribution with an importance ratio; transformers takes 50 where ``top_k`` is null."""
     args = settings.args
     if settings.drop_in or (settings.is_on_policy and not settings.corrects_engine):
         return
     plain = {**PLAIN_SAMPLING, "temperature": args.temperature}
-    given = {**plain, **settings.loaded.sampling}
+    given = {**plain, "top_k": 0 if args.use_vllm else 50, **settings.loaded.sampling}
     for asked in (vars(args), args.generation_kwargs or {}):
         given |= {name: asked[name] for name in plain if asked.get(name) is not None}
     if given["top_k"] == -1:  # vLLM's word for all

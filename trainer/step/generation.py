@@ -210,10 +210,11 @@ def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
     plain = model.generate
 
     def generate(*positional: Any, **keywords: Any) -> Any:
-        cache = preallocated_cache(model.config)
-        return plain(*positional, **keywords, custom_generate=partial(sample_running, draw=draw), past_key_values=cache)
+        keywords["past_key_values"] = preallocated_cache(model.config)
+        with grouped_heads(model, model.device):
+            return plain(*positional, **keywords, custom_generate=partial(sample_running, draw=draw))
 
-    with temporarily(model, {"generate": generate}), grouped_heads(model, model.device):
+    with temporarily(model, {"generate": generate}):
         yield
 
 

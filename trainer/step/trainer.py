@@ -595,7 +595,7 @@ class Parts:
         args, strategies, ranks, model = setup.args, setup.strategies, setup.ranks, trainer.model
         config = model.config.get_text_config()
         functions = dict(zip(trainer.reward_func_names, trainer.reward_funcs, strict=True))
-        wants_keys = any(getattr(each, "wants_row_keys", False) for each in functions.values())
+        wants_keys = any(getattr(each, "wants_row_keys", False) for each in trainer.reward_funcs)
         self.ranks, self.schedule, self.choices = ranks, setup.schedule, setup.choices
         self.phases, self.lag, self.checkpoint = Phases(), Lag(setup), Checkpoint(strategies.all, ranks)
         counts = self.checkpoint.counts

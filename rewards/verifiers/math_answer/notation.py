@@ -25,7 +25,7 @@ _INVISIBLE = re.compile(r"\\(?:left|right) ?\.|\\(?:text)?color ?\{(?:red|blue|g
 _BOLD = r"\\(?:mathbf|bm|boldsymbol) ?\{ ?([a-zA-Z]) ?\}"
 _BOLD_PRODUCT = re.compile(rf"{_BOLD} ?\\(?:cdot|times) ?{_BOLD}")
 _TWICE_IN_BRACES = re.compile(r"(?<!\\)\{ ?(\{[^{}]*[^{}\\]\}) ?\}")
-_SIGN_IN_BRACES = re.compile(r"(?<![\^_}])(?<!\\text)\{ ?([-+:]) ?\}")
+_SIGN_IN_BRACES = re.compile(r"(?<![\^_}])(?:\{ ?(?=[-+])|(?<![a-z])\{ ?)([-+:]) ?\}")
 _GAP = re.compile(
     r"^(?:\\quad ?)+|(?<=[,;:(=]) ?(?:\\quad ?)+"
     r"|(?:\\quad ?)+(?=[,;:)=]|\\text|\(? ?[a-z] ?\\in|$)|(?<=[a-z]\}) ?(?:\\quad ?)+"

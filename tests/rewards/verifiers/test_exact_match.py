@@ -17,6 +17,8 @@ from evenkeel.rewards.verifiers.exact_match import ExactMatch
         ("<think>London?</think>It is: <answer>Paris</answer><|im_end|>", "Paris", 1),
         ("<answer>42</answer>", 42, 1),
         ("42", 42.0, 1),
+        ("42.0", 42.0, 1),
+        ("1e+22", 1e22, 1),
         ("2.5", 2.5, 1),
         ("7", np.int64(7), 1),
         ("paris", "Paris", 0),

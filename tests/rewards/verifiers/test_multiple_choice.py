@@ -73,6 +73,7 @@ def test_where_the_answer_is_read(completion, score):
         ({"answer": "2", "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>2</answer>", 1),
         ({"answer": "2", "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>B</answer>", 0),
         ({"answer": 1, "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>1</answer>", 1),
+        ({"answer": "2", "choices": {"text": ["5", "1-5"], "label": ["1", "2"]}}, "<answer>1-5</answer>", 1),
         ({"answer": 0, "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>1</answer>", 1),
         ({"answer": "B", "choices": ["x", "option y"]}, "The answer is: Option y", 1),
         ({"answer": "B", "choices": ["same", "same"]}, "<answer>same</answer>", 1),

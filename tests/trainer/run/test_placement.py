@@ -65,7 +65,10 @@ def test_auto_begins_goes_on_and_begins_again(config):
     again = placed(config, AUTO)  # ended before its first checkpoint, perhaps while loading
     assert (again.run.name, again.checkpoint) == ("run-2", None)
     assert "run ended before its first complete checkpoint" in again.lines[-1]
+    again_run = again.run
     del again
+    (again_run / "config.yaml").write_text("")  # the disk was full
+    assert placed(config, AUTO).run.name == "run-3"
     run = begun(config, 4, 2, 4)
     on = placed(config, AUTO)
     assert (on.run, on.checkpoint) == (run, run / "checkpoint-4")

@@ -8,6 +8,7 @@ import pytest
 import torch
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM
+from transformers.integrations import sdpa_attention
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer
@@ -56,6 +57,19 @@ def test_equal_prompts_and_rows_that_have_ended_are_not_computed(model: Any):
     assert running[-1] < 12  # else this shows nothing
     for computed, needed in zip(rows, running, strict=True):
         assert needed <= computed <= needed / 0.9 + 1
+
+
+def test_heads_of_a_group_read_the_same_keys_also_where_training_recomputes(model: Any):
+    own, replaced = sdpa_attention.use_gqa_in_sdpa, list[bool]()
+    model.gradient_checkpointing_enable()
+    handle = model.register_forward_hook(lambda *_: replaced.append(sdpa_attention.use_gqa_in_sdpa is not own))
+    with compact_generation(model), torch.no_grad():
+        model.generate(torch.full((2, 4), 7), max_new_tokens=2, pad_token_id=0)
+    handle.remove()
+    model.gradient_checkpointing_disable()
+    assert replaced
+    assert all(replaced)
+    assert sdpa_attention.use_gqa_in_sdpa is own
 
 
 def test_training_and_evaluation_are_the_same(tiny_model: Path, tmp_path: Path):

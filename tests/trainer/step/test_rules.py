@@ -72,6 +72,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], list[dict[str, Any]]]] 
         [{"gradient_accumulation_steps": 1}],
     ),
     ("sampling", {"top_k": 20, **TWO_STEPS}, {}, [{"top_k": 0, **TWO_STEPS}]),
+    ("sampling", {"top_k": None, **TWO_STEPS}, {}, [{"top_k": None, **VLLM, **TWO_STEPS}]),
     *(
         ("sampling", {**VLLM, "generation_kwargs": {name: value}}, {}, [{**VLLM, "generation_kwargs": {name: usual}}])
         for name, value, usual in (

@@ -19,6 +19,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.evaluation.shares import CONFIDENCE
 from evenkeel.trainer.lab.claims.answering import Answered
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
+from evenkeel.trainer.lab.sweeps.checking import environment_of_cells
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.loading import local_path
@@ -142,7 +143,8 @@ def _configs(file: Path, sweep_file: Path, sweep: Sweep) -> Iterator[Path]:
 
 def _data(sweep: Sweep) -> Iterator[Path]:
     """The files of the initial policy and of the rows that are on this machine."""
-    config = load_config(sweep.config)
+    with environment_of_cells(sweep.environment):
+        config = load_config(sweep.config)
     sources = [source for _, source in config.data.placed_sources]
     for name in (config.model.name_or_path, *(source.path for source in sources)):
         if name and Path(name).exists():

@@ -30,7 +30,7 @@ def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
     Raises:
         Refusal: variants that cannot be compared; a setting, model, rows or parts with which a cell would be refused.
     """
-    with _environment(stages[0].environment):
+    with environment_of_cells(stages[0].environment):
         plans = [plans_of(sweep, cells_of(sweep), tree) for sweep in stages]
         for sweep, each in zip(stages, plans, strict=True):
             check_fair(sweep, each, tree)
@@ -53,14 +53,15 @@ def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def environment_of_cells(variables: Mapping[str, str]) -> Iterator[None]:
     """Set ``variables`` in this process's environment, as in that of the cells."""
-    before = dict(os.environ)
+    before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
-        os.environ.clear()
+        for name in variables:
+            del os.environ[name]
         os.environ.update(before)
 
 

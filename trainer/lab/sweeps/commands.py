@@ -10,7 +10,7 @@ from evenkeel.errors import Refusal, suggest
 from evenkeel.trainer.lab.reports.tables import print_table
 from evenkeel.trainer.lab.sweeps.attempt import rendezvous
 from evenkeel.trainer.lab.sweeps.cells import cells_of
-from evenkeel.trainer.lab.sweeps.checking import checked_plans
+from evenkeel.trainer.lab.sweeps.checking import checked_plans, environment_of_cells
 from evenkeel.trainer.lab.sweeps.forking import Forks
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, plans_of, processes_of
@@ -124,8 +124,10 @@ def check_unchanged(file: Path) -> None:
     if sweep.tune is not None:
         settings = {name: choice.settings for name, choice in choices(sweep, root / "tuning").items()}
         stages = [tuning_stage(sweep), confirmation_stage(sweep, settings)]
-    for stage in stages:
-        if _refused_as_changed(queued_cells(stage, plans_of(stage, cells_of(stage), tree))):
+    with environment_of_cells(sweep.environment):
+        plans = [plans_of(stage, cells_of(stage), tree) for stage in stages]
+    for stage, planned in zip(stages, plans, strict=True):
+        if _refused_as_changed(queued_cells(stage, planned)):
             raise Refusal(f"The runs in {stage.output_dir} are not those of {file}.")
 
 

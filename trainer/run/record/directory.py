@@ -54,7 +54,9 @@ def newest_directory(output_dir: str | Path) -> Path | None:
     numbers = [int(found[1]) for name in names if (found := numbered.fullmatch(name))]
     for number in sorted(numbers, reverse=True):
         path = first.with_name(f"{first.name}-{number}")
-        own = RunRecord(path).raw_config.get("output_dir")
+        own = None
+        with suppress(Refusal, ValueError):  # of a run that was stopped as it began
+            own = RunRecord(path).raw_config.get("output_dir")
         if Path(str(own)).name != path.name:
             return path
     return first if first.is_dir() else None

@@ -31,12 +31,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a claim, its sweep with five seeds, the run file and the results."""
+    """A folder with a claim, its sweep with five seeds and a variable, the run file that names it, and the results."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(results, tmp_path / "results")
-    shutil.copy(ROOT / "configs/quickstart.yaml", tmp_path / "base.yaml")
+    policy = "configs/tiny_policy/countdown"
+    run_file = (ROOT / "configs/quickstart.yaml").read_text().replace(policy, "$POLICY")
+    (tmp_path / "base.yaml").write_text(run_file)
     sweep = {"config": "base.yaml", "baseline": "grpo", "seeds": [0, 1, 2, 3, 4], "output_dir": "results"}
-    (tmp_path / "sweep.yaml").write_text(write({**sweep, "variants": VARIANTS}))
+    (tmp_path / "sweep.yaml").write_text(write({**sweep, "environment": {"POLICY": policy}, "variants": VARIANTS}))
     written(tmp_path)
     return tmp_path
 
