@@ -62,13 +62,13 @@ PLAIN_SAMPLING: dict[str, Any] = {
     **dict.fromkeys(["no_repeat_ngram_size", "min_length", "min_new_tokens", "min_tokens"], 0),
     **dict.fromkeys(["bad_words_ids", "bad_words", "sequence_bias", "logit_bias", "allowed_token_ids"]),
 }
-"""Options of transformers and vLLM that change the policy's distribution → the value with which they do not."""
+"""Options of both engines → the value that keeps the policy's distribution; transformers reads ``top_k`` null as 50."""
 
 
 @rule(RULES, "trl.generation_kwargs trl.min_p", "model")
 @rule(RULES, "trl.top_p trl.top_k trl.min_p trl.repetition_penalty trl.generation_kwargs")
 def _sampling(settings: Settings) -> Said:
-    """Sampling from a changed distribution with an importance ratio; transformers takes 50 where ``top_k`` is null."""
+    """Sampling from a changed distribution with an importance ratio."""
     args = settings.args
     if settings.drop_in or (settings.is_on_policy and not settings.corrects_engine):
         return
