@@ -8,7 +8,7 @@ from evenkeel.errors import Problem
 from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.check.context import CheckContext
 from evenkeel.trainer.run.config.problems import config_error
-from evenkeel.trainer.run.data.conversations import TEMPLATE_MARKS
+from evenkeel.trainer.run.data.conversations import TEMPLATE_MARKS, as_messages
 
 _ANSWER = "7"
 _WRITTEN = ("system", "developer", "user")
@@ -140,8 +140,9 @@ def form_problems(context: CheckContext) -> Iterator[Problem]:
         (prompt,) = context.rendered("train", [row["prompt"]])
         if not marks or any(mark in prompt for mark in marks):
             continue
-        bare, shown = verifier.judge_all([_FORM.sub("", gold), prompt], [row["reference"]] * 2)
-        if bare.score != verifier.full_score and not shown.answer:
+        asked = "\n".join(message["content"] for message in as_messages(row["prompt"]))
+        bare, *shown = verifier.judge_all([_FORM.sub("", gold), prompt, asked], [row["reference"]] * 3)
+        if bare.score != verifier.full_score and not any(each.answer for each in shown):
             what = f"reads answers in {' '.join(marks)}, and its prompts do not ask for that."
             instead = "Ask for it in data.system_prompt: nothing else is paid."
             yield Problem(("rewards", number), what, instead, code="form-not-asked-for", severity="warning")
