@@ -130,8 +130,8 @@ def code_block(completion: str) -> Extraction:
     blocks = _fenced_blocks(final.text)
     marked = [code for mark, code in blocks if _PYTHON_MARK.fullmatch(mark)]
     unmarked = [code for mark, code in blocks if not mark]
-    whole = answer_block(completion).text or final.text
-    return _program((marked or unmarked or [code for _, code in blocks] or [whole])[-1])
+    found = marked or unmarked or [code for _, code in blocks]
+    return _program(found[-1] if found else answer_block(completion).text or final.text)
 
 
 def boxed_answers(completion: str) -> Extraction:
